@@ -1,0 +1,1 @@
+//! Who is out there: broadcast discovery and startup events.

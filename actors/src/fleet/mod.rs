@@ -1,0 +1,1 @@
+//! The roster of hosts and who may be provisioned when.

@@ -1,0 +1,1 @@
+//! Runs the site's helper, once per host.

@@ -1,0 +1,1 @@
+//! One host's provisioning cycle.

@@ -1,0 +1,29 @@
+//! The actors of the fleet provisioner, one folder each.
+//!
+//! The supervision tree (owner, then owned):
+//! ```text
+//! App ─┬─ BrokerLink
+//!      ├─ Controller
+//!      ├─ MetricsKeeper, VaultKeeper
+//!      ├─ HelperRunner ── child process
+//!      └─ FleetKeeper
+//!           ├─ Discoverer
+//!           └─ HostProvisioner ×N
+//! ```
+
+pub mod supervise;
+
+pub mod control;
+pub mod metrics;
+
+pub mod link;
+pub mod vault;
+
+pub mod helper;
+
+pub mod discovery;
+pub mod fleet;
+pub mod host;
+
+#[cfg(feature = "testing")]
+pub mod testing;

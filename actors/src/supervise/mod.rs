@@ -1,0 +1,1 @@
+//! How actors are owned, restarted and watched.

@@ -1,0 +1,1 @@
+//! Fakes and the harness for tests.

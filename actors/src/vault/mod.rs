@@ -1,0 +1,1 @@
+//! Owns every private key and token: signs, verifies, encrypts.

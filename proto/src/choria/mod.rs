@@ -1,0 +1,1 @@
+//! The Choria protocol: envelopes, agents, events, tokens (facts: docs/protocols.md).

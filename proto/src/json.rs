@@ -1,0 +1,1 @@
+//! JSON under limits, and the canonical form that helpers receive.

@@ -1,0 +1,9 @@
+//! Wire shapes and codecs, pure: no runtime, socket, clock, file or sibling package.
+//!
+//! Everything that arrives is decoded as if its sender were hostile: limits come before allocation, and every decoder
+//! answers with an error, never with a panic.
+
+pub mod choria;
+pub mod helper;
+pub mod json;
+pub mod time;

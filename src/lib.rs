@@ -1,0 +1,1 @@
+//! Quartermaster: what `main`, the tests and the benches share.

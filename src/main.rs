@@ -1,0 +1,2 @@
+//! The binary: arguments, config, telemetry, App, exit code.
+fn main() {}
