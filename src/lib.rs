@@ -1,1 +1,12 @@
 //! Quartermaster: what `main`, the tests and the benches share.
+
+pub mod app;
+pub mod check;
+pub mod cli;
+pub mod config;
+pub mod exit;
+pub mod telemetry;
+
+pub mod demo;
+pub mod emulate;
+pub mod helper_test;

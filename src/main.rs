@@ -1,2 +1,7 @@
 //! The binary: arguments, config, telemetry, App, exit code.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    quartermaster::cli::main().into()
+}

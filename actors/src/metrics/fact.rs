@@ -36,7 +36,13 @@ pub enum Fact {
     /// An event or sighting was dropped because a lane was full; the next discovery heals it.
     SightingDropped { lane: &'static str },
     /// One try of one remote call ended. `error` is none when the host answered.
-    RpcFinished { host: String, agent: &'static str, action: &'static str, took: Duration, error: Option<String> },
+    RpcFinished {
+        host: String,
+        agent: &'static str,
+        action: &'static str,
+        took: Duration,
+        error: Option<String>,
+    },
     /// A helper run ended, with its whole duration.
     HelperRan { host: String, took: Duration, outcome: HelperOutcome, error: Option<String> },
     /// The helper asked for the host's shutdown and the host agreed.

@@ -1,0 +1,1 @@
+//! `quartermaster check`: every fault of the configuration at once.
