@@ -1,0 +1,7 @@
+//! System tests: real brokers, real processes, loopback only. One binary, one file per promise kept.
+//!
+//! A nats-server is found or fetched by `tools/get-nats-server`. Where that cannot be done a test says so in one line and
+//! passes, unless `QM_REQUIRE_ALL=1` asks for everything.
+
+mod support;
+mod support_works;
