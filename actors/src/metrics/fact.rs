@@ -48,11 +48,21 @@ pub enum Fact {
     /// The helper asked for the host's shutdown and the host agreed.
     ShutdownRequested { host: String },
     /// A cycle began (peer: `Provisioning <id>`).
-    CycleStarted { host: String, attempt: u32 },
+    CycleStarted { host: String, attempt: u32, waited: Duration },
     /// A cycle ended with the host configured and restarting (peer: `Provisioned <id>`).
     HostProvisioned { host: String, took: Duration },
     /// After its restart the host came up as an ordinary server.
     HostConfirmed { host: String, took: Duration },
+    /// After its restart the host was not seen as an ordinary server within the limit (some networks do not show it).
+    HostUnconfirmed { host: String },
+    /// A cycle ended with the host told to update itself (the peer counts it as provisioned).
+    HostUpdating { host: String, took: Duration },
+    /// A cycle ended with the host told to shut down (the peer counts it as provisioned).
+    HostShutDown { host: String, took: Duration },
+    /// A cycle ended because the host is an ordinary server already.
+    HostServing { host: String },
+    /// A host was not seen for two intervals and left the roster.
+    HostAgedOut { host: String },
     /// A cycle ended without provisioning the host; `retry_in` is none when it is given up.
     HostFailed { host: String, cause: &'static str, error: String, attempt: u32, retry_in: Option<Duration> },
     /// The helper put the host off.
