@@ -6,4 +6,5 @@
 pub mod choria;
 pub mod helper;
 pub mod json;
+pub mod text;
 pub mod time;

@@ -1,0 +1,1 @@
+//! Certificate signing requests, examined and judged.

@@ -1,0 +1,1 @@
+//! X25519 key exchange.

@@ -1,0 +1,1 @@
+//! The legacy encryption of private keys in PEM.

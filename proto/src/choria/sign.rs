@@ -1,0 +1,1 @@
+//! What is signed and verified in requests and logins.

@@ -1,0 +1,1 @@
+//! Provisioning, server and client tokens.
