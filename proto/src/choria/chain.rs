@@ -1,1 +1,0 @@
-//! The chain of trust between tokens.

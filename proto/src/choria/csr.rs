@@ -1,1 +1,0 @@
-//! Certificate signing requests, examined and judged.

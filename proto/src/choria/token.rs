@@ -1,1 +1,0 @@
-//! Provisioning, server and client tokens.
