@@ -14,7 +14,6 @@ use zeroize::Zeroizing;
 
 use super::token::shown;
 
-
 /// The longest text that is searched for a block, in bytes.
 pub const MAX_PEM_TEXT: usize = 256 * 1024;
 
@@ -209,7 +208,8 @@ pub fn decrypt_der(pem_text: &str, shared: &[u8; 32]) -> Result<Zeroizing<Vec<u8
     }
     let iv_hex = block.header("DEK-Info").and_then(|dek| dek.strip_prefix("AES-256-CBC,"));
     let mut iv = [0_u8; 16];
-    hex::decode_to_slice(iv_hex.ok_or(PemError::UnknownCipher)?, &mut iv).map_err(|_| PemError::UnknownCipher)?;
+    hex::decode_to_slice(iv_hex.ok_or(PemError::UnknownCipher)?, &mut iv)
+        .map_err(|_| PemError::UnknownCipher)?;
     let key = derive_key(shared, &iv);
     cbc::Decryptor::<Aes256>::new((&*key).into(), (&iv).into())
         .decrypt_padded_vec::<Pkcs7>(block.der())

@@ -79,7 +79,8 @@ impl SigningKey {
             return Err(SignError::TooLong { bytes: text.len() });
         }
         let trimmed = text.trim();
-        if trimmed.starts_with("-----BEGIN RSA PRIVATE KEY") || trimmed.starts_with("-----BEGIN PRIVATE KEY") {
+        if trimmed.starts_with("-----BEGIN RSA PRIVATE KEY") || trimmed.starts_with("-----BEGIN PRIVATE KEY")
+        {
             return Self::from_rsa_pem(trimmed);
         }
         let mut seed = Zeroizing::new([0_u8; 32]);
@@ -138,8 +139,11 @@ impl SigningKey {
 /// Reads exactly 64 hexadecimal digits as the 32 bytes of a key; `what` names the value in the error.
 pub fn key_from_hex(what: &'static str, text: &str) -> Result<[u8; 32], SignError> {
     let mut key = [0_u8; 32];
-    hex::decode_to_slice(text, &mut key)
-        .map_err(|_| SignError::Hex { what, digits: 64, found: text.chars().count() })?;
+    hex::decode_to_slice(text, &mut key).map_err(|_| SignError::Hex {
+        what,
+        digits: 64,
+        found: text.chars().count(),
+    })?;
     Ok(key)
 }
 
@@ -172,5 +176,9 @@ pub fn verify_nonce(public_hex: &str, nonce: &str, signature_hex: &str) -> Resul
         Ok(key) if !key.is_weak() => {}
         _ => return Err(SignError::WeakKey),
     }
-    if ed25519_verifies(&public, nonce.as_bytes(), &signature) { Ok(public) } else { Err(SignError::Mismatch) }
+    if ed25519_verifies(&public, nonce.as_bytes(), &signature) {
+        Ok(public)
+    } else {
+        Err(SignError::Mismatch)
+    }
 }

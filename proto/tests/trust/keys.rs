@@ -4,7 +4,9 @@ use quartermaster_proto::choria::ecdh::{EcdhError, KeyPair};
 use quartermaster_proto::choria::pem::{
     PemError, decrypt_der, decrypt_private_key, derive_key, encrypt_der, encrypt_private_key, first_block,
 };
-use quartermaster_proto::choria::sign::{SignError, SigningKey, ed25519_verifies, rsa_verifies, verify_nonce};
+use quartermaster_proto::choria::sign::{
+    SignError, SigningKey, ed25519_verifies, rsa_verifies, verify_nonce,
+};
 
 use crate::recorded;
 
@@ -44,7 +46,10 @@ fn public_keys_of_wrong_length_or_small_order_share_nothing() {
 #[test]
 fn the_published_encryption_comes_out_byte_for_byte() {
     let shared = bytes(SHARED);
-    assert_eq!(hex::encode(*derive_key(&shared, &IV)), "e6d1fff9fab386aef3cf588b313e232e2feb8beae2354c26c1fff3621b199345");
+    assert_eq!(
+        hex::encode(*derive_key(&shared, &IV)),
+        "e6d1fff9fab386aef3cf588b313e232e2feb8beae2354c26c1fff3621b199345"
+    );
     assert_eq!(
         encrypt_der(b"choria", &shared, IV),
         "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,000102030405060708090a0b0c0d0e0f\n\n\
@@ -79,7 +84,11 @@ fn the_recorded_key_has_the_form_we_send() {
 #[test]
 fn any_kind_of_private_key_travels_under_the_rsa_label() {
     let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
-    let sealed = encrypt_private_key(&format!("preamble\n{key}\n-----BEGIN OTHER-----\nAAAA\n-----END OTHER-----\n"), &[1; 32], IV);
+    let sealed = encrypt_private_key(
+        &format!("preamble\n{key}\n-----BEGIN OTHER-----\nAAAA\n-----END OTHER-----\n"),
+        &[1; 32],
+        IV,
+    );
     let sealed = sealed.unwrap();
     assert!(sealed.starts_with("-----BEGIN RSA PRIVATE KEY-----\n"));
     assert_eq!(&**decrypt_der(&sealed, &[1; 32]).unwrap(), first_block(&key).unwrap().der());
@@ -90,7 +99,10 @@ fn what_is_no_clear_private_key_is_not_encrypted() {
     let check = |text: &str, expected| assert_eq!(encrypt_private_key(text, &[1; 32], IV), Err(expected));
     check("", PemError::NoBlock);
     check("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", PemError::NoBlock);
-    check("-----BEGIN RSA PRIVATE KEY-----\n*\n-----END RSA PRIVATE KEY-----\n", PemError::Base64 { label: "RSA PRIVATE KEY".into() });
+    check(
+        "-----BEGIN RSA PRIVATE KEY-----\n*\n-----END RSA PRIVATE KEY-----\n",
+        PemError::Base64 { label: "RSA PRIVATE KEY".into() },
+    );
     check(&recorded::file("v1-x509.ca.pem"), PemError::NotAKey { label: "CERTIFICATE".into() });
     check(&encrypt_der(b"x", &[1; 32], IV), PemError::AlreadyEncrypted);
     check(&"x".repeat(300_000), PemError::TooLong { bytes: 300_000 });
@@ -150,7 +162,8 @@ fn a_key_proof_of_wrong_length_or_under_a_weak_key_is_refused() {
 fn rsa_keys_sign_from_both_pem_forms() {
     let pkcs1 = recorded::file("v1-x509-key.plaintext-key.pem");
     let pkcs8 = {
-        let pair = rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048).unwrap();
+        let pair =
+            rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048).unwrap();
         pair.serialize_pem()
     };
     assert!(pkcs1.starts_with("-----BEGIN RSA PRIVATE KEY") && pkcs8.starts_with("-----BEGIN PRIVATE KEY"));
@@ -188,7 +201,9 @@ fn debug_of_keys_shows_no_private_half() {
     let shown = format!("{pair:?} {key:?} {block:?}");
     assert_eq!(
         shown,
-        format!("KeyPair({PROVISIONER_PUBLIC}, [redacted]) SigningKey(EdDSA, [redacted]) Block {{ label: \"RSA PRIVATE KEY\", .. }}")
+        format!(
+            "KeyPair({PROVISIONER_PUBLIC}, [redacted]) SigningKey(EdDSA, [redacted]) Block {{ label: \"RSA PRIVATE KEY\", .. }}"
+        )
     );
 }
 

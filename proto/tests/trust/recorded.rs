@@ -18,7 +18,8 @@ pub fn file(name: &str) -> String {
 
 /// The `data` of the request and of the reply of one action.
 pub fn call(name: &str, action: &str) -> (Value, Value) {
-    let mut calls = file(name).lines().filter_map(payload).filter(|p| p["action"] == action).collect::<Vec<_>>();
+    let mut calls =
+        file(name).lines().filter_map(payload).filter(|p| p["action"] == action).collect::<Vec<_>>();
     assert_eq!(calls.len(), 2, "{action} in {name}");
     let reply = calls.pop().unwrap();
     let request = calls.pop().unwrap();

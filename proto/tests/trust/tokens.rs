@@ -6,7 +6,8 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use quartermaster_proto::choria::chain::sign_claims;
 use quartermaster_proto::choria::sign::SigningKey;
 use quartermaster_proto::choria::token::{
-    MAX_TOKEN, ProvisioningClaims, TokenError, VerifyKey, parse_client, verify_client, verify_provisioning, verify_server,
+    MAX_TOKEN, ProvisioningClaims, TokenError, VerifyKey, parse_client, verify_client, verify_provisioning,
+    verify_server,
 };
 use quartermaster_proto::time::WallClock;
 use serde_json::{Value, json};
@@ -108,8 +109,14 @@ fn the_recorded_client_token_verifies_and_says_who_we_are() {
     let jwt = recorded::file("v2.signer.jwt");
     let claims = parse_client(&jwt).unwrap();
     assert_eq!(claims.callerid, "choria=provisioner_signer");
-    assert!(claims.permissions.provisioner && claims.permissions.election_user && !claims.permissions.org_admin);
-    assert_eq!(serde_json::to_string(&claims).unwrap(), claims_text(&jwt), "emitted in the order it was read");
+    assert!(
+        claims.permissions.provisioner && claims.permissions.election_user && !claims.permissions.org_admin
+    );
+    assert_eq!(
+        serde_json::to_string(&claims).unwrap(),
+        claims_text(&jwt),
+        "emitted in the order it was read"
+    );
     let issuer = VerifyKey::from_text(&recorded::file("v2.issuer.public")).unwrap();
     assert_eq!(verify_client(&jwt, &issuer, RECORDED).unwrap(), claims);
     assert!(matches!(verify_client(&jwt, &ed_verify(), RECORDED), Err(TokenError::Signature)));
@@ -130,33 +137,48 @@ fn a_key_is_read_from_certificate_public_key_or_hex() {
 
 #[test]
 fn what_is_no_key_is_refused() {
-    let check = |text: &str| assert!(matches!(VerifyKey::from_text(text), Err(TokenError::Key { .. })), "{text}");
+    let check =
+        |text: &str| assert!(matches!(VerifyKey::from_text(text), Err(TokenError::Key { .. })), "{text}");
     check("");
     check("/etc/choria/missing.pem");
     check("abcd");
     check("-----BEGIN CERTIFICATE-----\nnot base64!\n-----END CERTIFICATE-----\n");
     check("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n");
     // An Ed25519 key as SubjectPublicKeyInfo: the label says RSA to the peer, and it is none.
-    check("-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n");
+    check(
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n",
+    );
     check(&"a".repeat(100_000));
 }
 
 #[test]
 fn every_rsa_digest_size_verifies() {
-    let der = quartermaster_proto::choria::pem::first_block(&recorded::file("v1-x509-key.plaintext-key.pem")).unwrap();
+    let der = quartermaster_proto::choria::pem::first_block(&recorded::file("v1-x509-key.plaintext-key.pem"))
+        .unwrap();
     let key = EncodingKey::from_rsa_der(der.der());
     for algorithm in [Algorithm::RS256, Algorithm::RS384, Algorithm::RS512] {
         let jwt = jsonwebtoken::encode(&Header::new(algorithm), &good_claims(), &key).unwrap();
-        assert_eq!(verify_provisioning(&jwt, &rsa_verify(), RECORDED).unwrap().cht, "s3cret", "{algorithm:?}");
+        assert_eq!(
+            verify_provisioning(&jwt, &rsa_verify(), RECORDED).unwrap().cht,
+            "s3cret",
+            "{algorithm:?}"
+        );
     }
     let pss = jsonwebtoken::encode(&Header::new(Algorithm::PS256), &good_claims(), &key).unwrap();
-    assert!(refused(&pss, &rsa_verify()).contains("`PS256` but the configured key takes RS256, RS384 or RS512"));
+    assert!(
+        refused(&pss, &rsa_verify()).contains("`PS256` but the configured key takes RS256, RS384 or RS512")
+    );
 }
 
 // Forgeries.
 
 fn hs256(secret: &[u8]) -> String {
-    jsonwebtoken::encode(&Header::new(Algorithm::HS256), &good_claims(), &EncodingKey::from_secret(secret)).unwrap()
+    jsonwebtoken::encode(
+        &Header::new(Algorithm::HS256),
+        &good_claims(),
+        &EncodingKey::from_secret(secret).unwrap(),
+    )
+    .unwrap()
 }
 
 fn unsigned(header: &str, signature: &str) -> String {
@@ -202,7 +224,10 @@ fn the_other_key_types_algorithm_is_refused() {
 #[test]
 fn a_strangers_signature_is_refused() {
     let stranger = SigningKey::from_seed(&[8; 32]);
-    assert_eq!(refused(&sign_claims(&good_claims(), &stranger).unwrap(), &ed_verify()), TokenError::Signature.to_string());
+    assert_eq!(
+        refused(&sign_claims(&good_claims(), &stranger).unwrap(), &ed_verify()),
+        TokenError::Signature.to_string()
+    );
 }
 
 #[test]
@@ -222,7 +247,10 @@ fn every_truncation_is_refused() {
     for end in 0..jwt.len() {
         refused(&jwt[..end], &ed_verify());
     }
-    assert!(verify_provisioning(&format!(" {jwt}\n"), &ed_verify(), RECORDED).is_ok(), "white space around it is no harm");
+    assert!(
+        verify_provisioning(&format!(" {jwt}\n"), &ed_verify(), RECORDED).is_ok(),
+        "white space around it is no harm"
+    );
     refused(&format!("{jwt}.{jwt}"), &ed_verify());
 }
 
@@ -291,7 +319,10 @@ fn a_token_of_another_purpose_is_refused() {
         let error = verify(&claims).unwrap_err().to_string();
         assert!(error.starts_with("token purpose is `") && !error.contains('\n'), "{error}");
     }
-    assert!(matches!(verify_server(&signed(&with("identity", json!("web1"))), &ed_verify(), RECORDED), Err(TokenError::Purpose { .. })));
+    assert!(matches!(
+        verify_server(&signed(&with("identity", json!("web1"))), &ed_verify(), RECORDED),
+        Err(TokenError::Purpose { .. })
+    ));
 }
 
 // Trust chain data in a provisioning token.

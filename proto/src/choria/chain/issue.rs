@@ -133,7 +133,9 @@ pub enum IssueError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IssueWarning {
     /// The helper asked for an hour or less.
-    #[error("server_claims exp {exp} is {validity} s away, an hour or less: using the configured validity of {used} s")]
+    #[error(
+        "server_claims exp {exp} is {validity} s away, an hour or less: using the configured validity of {used} s"
+    )]
     ValidityTooShort {
         /// What the helper asked for, Unix seconds.
         exp: i64,

@@ -7,8 +7,8 @@ mod issue;
 mod trust;
 
 pub use issue::{
-    ISSUER_TEXT, IssueError, IssueWarning, IssuedServerToken, MIN_VALIDITY, NOT_BEFORE_SLACK, ServerTokenOrder,
-    TokenIssuer, issue_server_token, sign_claims,
+    ISSUER_TEXT, IssueError, IssueWarning, IssuedServerToken, MIN_VALIDITY, NOT_BEFORE_SLACK,
+    ServerTokenOrder, TokenIssuer, issue_server_token, sign_claims,
 };
 pub use trust::{
     CHAIN_PREFIX, ChainError, ChainIssuer, ISSUER_PREFIX, issuer_signature, organisation_claim, verify_chain,

@@ -110,7 +110,11 @@ pub fn organisation_claim(organisation_public: &[u8; 32]) -> String {
 }
 
 /// `tcs` of a chain issuer's own token: the organisation's signature over its id and key.
-pub fn issuer_signature(organisation: &SigningKey, jti: &str, public_key: &str) -> Result<String, ChainError> {
+pub fn issuer_signature(
+    organisation: &SigningKey,
+    jti: &str,
+    public_key: &str,
+) -> Result<String, ChainError> {
     organisation.ed25519_public().ok_or(ChainError::NotEd25519)?;
     let signature =
         organisation.sign(format!("{jti}.{public_key}").as_bytes()).map_err(|_| ChainError::Sign)?;

@@ -45,7 +45,8 @@ pub fn examine(pem: &str) -> Result<CsrFacts, CsrError> {
         return Err(CsrError::TooLong { bytes: pem.len() });
     }
     let der = single_block(pem)?;
-    let (rest, request) = X509CertificationRequest::from_der(&der).map_err(|_| CsrError::Der { what: "request" })?;
+    let (rest, request) =
+        X509CertificationRequest::from_der(&der).map_err(|_| CsrError::Der { what: "request" })?;
     if !rest.is_empty() {
         return Err(CsrError::Der { what: "bytes after the request" });
     }
@@ -122,8 +123,12 @@ fn read_extension(extension: &X509Extension<'_>, facts: &mut CsrFacts) -> Result
                 facts.names.extend(alternative_names(name)?);
             }
         }
-        ParsedExtension::BasicConstraints(basic) if basic.ca => facts.authority = Some("basic constraints CA:TRUE"),
-        ParsedExtension::KeyUsage(usage) if usage.key_cert_sign() => facts.authority = Some("key usage keyCertSign"),
+        ParsedExtension::BasicConstraints(basic) if basic.ca => {
+            facts.authority = Some("basic constraints CA:TRUE")
+        }
+        ParsedExtension::KeyUsage(usage) if usage.key_cert_sign() => {
+            facts.authority = Some("key usage keyCertSign")
+        }
         ParsedExtension::KeyUsage(usage) if usage.crl_sign() => facts.authority = Some("key usage cRLSign"),
         ParsedExtension::NSCertType(kind) if kind.ssl_ca() || kind.smime_ca() || kind.object_signing_ca() => {
             facts.authority = Some("Netscape certificate type CA");

@@ -34,7 +34,8 @@ pub fn deny_pattern(pattern: &str) -> Result<Regex, DenyPatternError> {
 /// The first pattern that denies `name`: as it stands, in lower and in upper case, with and without trailing dots.
 pub fn denied_by<'a>(name: &str, deny: &'a [Regex]) -> Option<&'a Regex> {
     let bare = name.trim_end_matches('.');
-    let forms = [name.to_owned(), name.to_lowercase(), bare.to_owned(), bare.to_lowercase(), bare.to_uppercase()];
+    let forms =
+        [name.to_owned(), name.to_lowercase(), bare.to_owned(), bare.to_lowercase(), bare.to_uppercase()];
     deny.iter().find(|pattern| forms.iter().any(|form| pattern.is_match(form)))
 }
 
@@ -69,10 +70,15 @@ fn judge_name(name: &CsrName, deny: &[Regex]) -> Result<(), CsrError> {
     // The part before a NUL is what a C reader sees; it is named in the error like everything else, escaped.
     let visible = name.value.split('\0').next().unwrap_or_default();
     if let Some(pattern) = denied_by(&name.value, deny).or_else(|| denied_by(visible, deny)) {
-        return Err(CsrError::Denied { name: shown(&name.value), pattern: shown(pattern.as_str()), kind: name.kind });
+        return Err(CsrError::Denied {
+            name: shown(&name.value),
+            pattern: shown(pattern.as_str()),
+            kind: name.kind,
+        });
     }
     let spaces_allowed = matches!(name.kind, NameKind::Subject | NameKind::Directory | NameKind::Other);
-    let harmless = |c: char| c.is_ascii_graphic() || (spaces_allowed && (c == ' ' || !c.is_ascii() && !c.is_control()));
+    let harmless =
+        |c: char| c.is_ascii_graphic() || (spaces_allowed && (c == ' ' || !c.is_ascii() && !c.is_control()));
     if name.value.is_empty() || !name.value.chars().all(harmless) {
         return Err(CsrError::UnsafeName { name: shown(&name.value), kind: name.kind });
     }

@@ -11,5 +11,5 @@ mod names;
 
 pub use error::{CsrError, MAX_CSR};
 pub use examine::{CsrFacts, RequestedExtension, examine};
-pub use judge::{DenyPatternError, deny_pattern, denied_by, judge};
+pub use judge::{DenyPatternError, denied_by, deny_pattern, judge};
 pub use names::{CsrName, NameKind};

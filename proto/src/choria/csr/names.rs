@@ -72,7 +72,9 @@ pub(super) fn subject_names(subject: &X509Name<'_>) -> Result<Vec<CsrName>, CsrE
     for attribute in subject.iter_attributes() {
         let kind = match attribute.attr_type().to_id_string().as_str() {
             "2.5.4.3" => NameKind::CommonName,
-            "1.2.840.113549.1.9.1" | "0.9.2342.19200300.100.1.1" | "1.2.840.113549.1.9.2" => NameKind::Subject,
+            "1.2.840.113549.1.9.1" | "0.9.2342.19200300.100.1.1" | "1.2.840.113549.1.9.2" => {
+                NameKind::Subject
+            }
             _ => continue,
         };
         let value = attribute_text(attribute).ok_or(CsrError::UnreadableName { kind })?;
@@ -93,9 +95,8 @@ pub(super) fn alternative_names(name: &GeneralName<'_>) -> Result<Vec<CsrName>, 
             names.extend(uri_host(text).map(|host| CsrName { kind, value: host.to_owned() }));
             Ok(names)
         }
-        GeneralName::IPAddress(bytes) => {
-            ip_text(bytes).map_or(Err(CsrError::UnreadableName { kind: NameKind::Ip }), |text| one(NameKind::Ip, text))
-        }
+        GeneralName::IPAddress(bytes) => ip_text(bytes)
+            .map_or(Err(CsrError::UnreadableName { kind: NameKind::Ip }), |text| one(NameKind::Ip, text)),
         GeneralName::RegisteredID(oid) => one(NameKind::RegisteredId, oid.to_id_string()),
         GeneralName::DirectoryName(directory) => {
             let kind = NameKind::Directory;

@@ -135,10 +135,11 @@ pub(crate) fn decode(jwt: &str, key: &VerifyKey) -> Result<Claims, TokenError> {
 pub(crate) fn decode_unverified(jwt: &str) -> Result<Claims, TokenError> {
     let (jwt, _) = outer(jwt)?;
     let payload = jwt.split('.').nth(1).unwrap_or_default();
-    let bytes =
-        URL_SAFE_NO_PAD.decode(payload).map_err(|_| TokenError::Malformed { what: "the claims are not base64" })?;
-    let text =
-        std::str::from_utf8(&bytes).map_err(|_| TokenError::Malformed { what: "the claims are not UTF-8" })?;
+    let bytes = URL_SAFE_NO_PAD
+        .decode(payload)
+        .map_err(|_| TokenError::Malformed { what: "the claims are not base64" })?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| TokenError::Malformed { what: "the claims are not UTF-8" })?;
     Claims::read(text)
 }
 
@@ -161,10 +162,12 @@ fn outer(jwt: &str) -> Result<(&str, OwnedHeader), TokenError> {
         return Err(TokenError::Malformed { what: "not three parts joined by dots" });
     }
     let head = jwt.split('.').next().unwrap_or_default();
-    let head =
-        URL_SAFE_NO_PAD.decode(head).map_err(|_| TokenError::Malformed { what: "the header is not base64" })?;
+    let head = URL_SAFE_NO_PAD
+        .decode(head)
+        .map_err(|_| TokenError::Malformed { what: "the header is not base64" })?;
     let no_alg = TokenError::Malformed { what: "the header is not an object with a text `alg`" };
-    json::check(&head, &LIMITS).map_err(|_| TokenError::Malformed { what: "the header is not JSON within limits" })?;
+    json::check(&head, &LIMITS)
+        .map_err(|_| TokenError::Malformed { what: "the header is not JSON within limits" })?;
     let header: Header<'_> = serde_json::from_slice(&head).map_err(|_| no_alg)?;
     Ok((jwt, OwnedHeader { alg: header.alg.into_owned() }))
 }
@@ -173,7 +176,9 @@ impl Claims {
     fn read(text: &str) -> Result<Self, TokenError> {
         json::check(text.as_bytes(), &LIMITS)
             .map_err(|_| TokenError::Malformed { what: "the claims are not JSON within limits" })?;
-        serde_json::from_str(text).map(Self).map_err(|_| TokenError::Malformed { what: "the claims are not an object" })
+        serde_json::from_str(text)
+            .map(Self)
+            .map_err(|_| TokenError::Malformed { what: "the claims are not an object" })
     }
 
     fn get(&self, claim: &str) -> Option<&RawValue> {
@@ -240,7 +245,10 @@ impl Claims {
         }
         let wrong = TokenError::Type { claim, expected: "a number of Unix seconds", found: kind(raw) };
         let seconds = serde_json::from_str::<f64>(raw.get()).map_err(|_| wrong)?;
-        #[expect(clippy::cast_possible_truncation, reason = "a float beyond i64 saturates, which is as far away as can be")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a float beyond i64 saturates, which is as far away as can be"
+        )]
         Ok(Some(seconds.floor() as i64))
     }
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Claims, PURPOSE_CLIENT, StandardClaims, TokenError, VerifyKey, check_times, decode, decode_unverified};
+use super::{
+    Claims, PURPOSE_CLIENT, StandardClaims, TokenError, VerifyKey, check_times, decode, decode_unverified,
+};
 use crate::choria::chain;
 use crate::time::WallClock;
 

@@ -78,7 +78,9 @@ pub enum TokenError {
         now: i64,
     },
     /// The configured verification key cannot be used.
-    #[error("verification key is neither a certificate or public key in PEM nor 64 hexadecimal digits: {what}")]
+    #[error(
+        "verification key is neither a certificate or public key in PEM nor 64 hexadecimal digits: {what}"
+    )]
     Key {
         /// What is wrong with it.
         what: &'static str,

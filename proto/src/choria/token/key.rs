@@ -83,12 +83,16 @@ fn rsa_from_pem(text: &str) -> Result<VerifyKey, TokenError> {
         block.contents
     };
     match SubjectPublicKeyInfo::from_der(&spki_der) {
-        Ok((_, spki)) if spki.parsed().is_ok_and(|key| matches!(key, x509_parser::public_key::PublicKey::RSA(_))) => {
+        Ok((_, spki))
+            if spki.parsed().is_ok_and(|key| matches!(key, x509_parser::public_key::PublicKey::RSA(_))) =>
+        {
             Ok(VerifyKey::Rsa { der: spki.subject_public_key.data.to_vec() })
         }
         Ok(_) => Err(not_rsa),
         // The label PUBLIC KEY around the bare RSAPublicKey of PKCS#1 is what Choria servers write themselves.
-        Err(_) if aws_lc_rs::rsa::PublicKey::from_der(&spki_der).is_ok() => Ok(VerifyKey::Rsa { der: spki_der }),
+        Err(_) if aws_lc_rs::rsa::PublicKey::from_der(&spki_der).is_ok() => {
+            Ok(VerifyKey::Rsa { der: spki_der })
+        }
         Err(_) => Err(not_rsa),
     }
 }

@@ -19,5 +19,5 @@ pub use key::VerifyKey;
 pub use provisioning::{ProvisioningClaims, parse_provisioning, verify_provisioning};
 pub use server::{ServerClaims, ServerPermissions, parse_server, verify_server};
 
-pub(crate) use error::shown;
 pub(crate) use claims::{Claims, check_times, decode, decode_unverified};
+pub(crate) use error::shown;

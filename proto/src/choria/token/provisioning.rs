@@ -96,13 +96,18 @@ impl ProvisioningClaims {
     /// # Errors
     /// None that can happen: text, numbers and checked JSON always serialise; the error type is kept for honesty.
     pub fn helper_json(&self) -> Result<Box<RawValue>, TokenError> {
-        serde_json::value::to_raw_value(self).map_err(|_| TokenError::Malformed { what: "claims cannot be written" })
+        serde_json::value::to_raw_value(self)
+            .map_err(|_| TokenError::Malformed { what: "claims cannot be written" })
     }
 }
 
 /// Verifies a provisioning token: signature by the configured key's own algorithms, purpose (claim `purpose` or `sub`),
 /// times without leeway, and, when there is a trust chain signature, an unexpired chain issuer (choria.md 6.2).
-pub fn verify_provisioning(jwt: &str, key: &VerifyKey, now: WallClock) -> Result<ProvisioningClaims, TokenError> {
+pub fn verify_provisioning(
+    jwt: &str,
+    key: &VerifyKey,
+    now: WallClock,
+) -> Result<ProvisioningClaims, TokenError> {
     let claims = ProvisioningClaims::read(&decode(jwt, key)?)?;
     check_recognised(&claims)?;
     check_times(&claims.standard, now)?;

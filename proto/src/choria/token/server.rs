@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Claims, PURPOSE_SERVER, StandardClaims, TokenError, VerifyKey, check_times, decode, decode_unverified};
+use super::{
+    Claims, PURPOSE_SERVER, StandardClaims, TokenError, VerifyKey, check_times, decode, decode_unverified,
+};
 use crate::choria::chain;
 use crate::time::WallClock;
 
@@ -62,6 +64,10 @@ impl ServerClaims {
 /// through the chain of trust (choria.md 6.5); otherwise `key` must have signed it directly.
 pub fn verify_server(jwt: &str, key: &VerifyKey, now: WallClock) -> Result<ServerClaims, TokenError> {
     let issuer = StandardClaims::read(&decode_unverified(jwt)?)?;
+    if issuer.tcs.is_some() && !issuer.iss.as_deref().is_some_and(|iss| iss.starts_with(chain::CHAIN_PREFIX))
+    {
+        return Err(TokenError::Chain(chain::ChainError::NotChained));
+    }
     let key = chain::signer_of(&issuer, key, now).map_err(TokenError::Chain)?;
     let claims = ServerClaims::read(&decode(jwt, &key)?)?;
     check_times(&claims.standard, now)?;
