@@ -1,0 +1,270 @@
+//! Processes that a helper left behind. A helper may start something that leaves its process group (a daemon does). When its
+//! parent has gone, the kernel gives it to us, and we kill it when the run is over and reap it, so that a fleet of a hundred
+//! thousand hosts leaves neither processes nor defunct entries.
+//!
+//! Children that this process started itself belong to whoever started them and are never touched: a run's process is entered
+//! in the books under the same lock under which orphans are judged, and other parts enter theirs with [`Orphans::own`].
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+use std::process::Child;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpgrp, getpid, getsid, kill_process, set_child_subreaper, waitid,
+};
+
+use super::process::MARK;
+use super::procfs::{self, Stat};
+
+/// How often orphans are looked for when no run has ended.
+const PERIOD: Duration = Duration::from_secs(1);
+/// The least time between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+/// A defunct child that could be anybody's is left this long to whoever might wait for it.
+const UNCLAIMED: Duration = Duration::from_secs(5);
+
+/// Knows the runs and their processes. Cheap to clone; one per process.
+#[derive(Debug, Clone)]
+pub struct Orphans {
+    books: Arc<Books>,
+    /// The thread ends when the last of these is gone.
+    _adopting: Option<Arc<Adopting>>,
+}
+
+#[derive(Debug)]
+struct Adopting(Arc<Books>);
+
+#[derive(Debug)]
+struct Books {
+    /// Unique to this process among all that ran on this machine, for practical purposes.
+    instance: String,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    active: BTreeSet<u64>,
+    own: HashSet<i32>,
+    strangers: HashMap<i32, Stranger>,
+    run_ended: bool,
+    closed: bool,
+}
+
+/// A child we did not start.
+#[derive(Debug, Clone, Copy)]
+struct Stranger {
+    first_seen: Instant,
+    /// The run whose mark it bears.
+    run: Option<u64>,
+    /// The first run that had not begun when it was first seen: it belongs to an earlier one.
+    before: u64,
+}
+
+impl Orphans {
+    /// Keeps books of runs but adopts nobody: what leaves its group is then the init process's, as with any program.
+    pub fn unadopted() -> Self {
+        let instance = uuid::Uuid::new_v4().simple().to_string();
+        let state = Mutex::default();
+        Self { books: Arc::new(Books { instance, state, wake: Condvar::new() }), _adopting: None }
+    }
+
+    /// Makes this process the one that its orphaned descendants are given to, and starts the thread that looks after them.
+    /// For a daemon: this changes the whole process.
+    pub fn adopt() -> io::Result<Self> {
+        let this = Self::unadopted();
+        set_child_subreaper(Some(getpid()))?;
+        let books = Arc::clone(&this.books);
+        std::thread::Builder::new().name("helper-orphans".into()).spawn(move || books.look_after())?;
+        let adopting = Arc::new(Adopting(Arc::clone(&this.books)));
+        Ok(Self { _adopting: Some(adopting), ..this })
+    }
+
+    /// A new run.
+    pub fn begin(&self) -> RunMark {
+        let mut state = self.books.lock();
+        let run = state.next;
+        state.next += 1;
+        state.active.insert(run);
+        RunMark { books: Arc::clone(&self.books), run }
+    }
+
+    /// Enters a child that some other part of this process started and waits for itself, until the answer is dropped. To be
+    /// sure that it is not reaped first, start it within `start`.
+    pub fn own(&self, start: impl FnOnce() -> io::Result<Child>) -> io::Result<(Child, OwnChild)> {
+        self.books.start(start)
+    }
+}
+
+/// One run: while it lasts, so may everything it started.
+#[derive(Debug)]
+pub struct RunMark {
+    books: Arc<Books>,
+    run: u64,
+}
+
+impl RunMark {
+    /// The value of the environment variable that marks the run's processes.
+    pub fn text(&self) -> String {
+        format!("{}-{}", self.books.instance, self.run)
+    }
+
+    /// Starts the run's process and enters it in the books before anybody can judge it.
+    pub fn start(&self, start: impl FnOnce() -> io::Result<Child>) -> io::Result<(Child, Option<OwnChild>)> {
+        self.books.start(start).map(|(child, own)| (child, Some(own)))
+    }
+}
+
+impl Drop for RunMark {
+    fn drop(&mut self) {
+        let mut state = self.books.lock();
+        state.active.remove(&self.run);
+        state.run_ended = true;
+        drop(state);
+        self.books.wake.notify_one();
+    }
+}
+
+/// The entry of a child that is waited for elsewhere; dropped after it was reaped.
+#[derive(Debug)]
+pub struct OwnChild {
+    books: Arc<Books>,
+    pid: i32,
+}
+
+impl Drop for OwnChild {
+    fn drop(&mut self) {
+        self.books.lock().own.remove(&self.pid);
+    }
+}
+
+impl Drop for Adopting {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.wake.notify_one();
+    }
+}
+
+impl Books {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The books are right after each statement, so a panic elsewhere spoils nothing.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(self: &Arc<Self>, start: impl FnOnce() -> io::Result<Child>) -> io::Result<(Child, OwnChild)> {
+        let mut state = self.lock();
+        let child = start()?;
+        let pid = Pid::from_child(&child).as_raw_nonzero().get();
+        state.own.insert(pid);
+        state.strangers.remove(&pid);
+        Ok((child, OwnChild { books: Arc::clone(self), pid }))
+    }
+
+    fn look_after(&self) {
+        loop {
+            let again = self.look();
+            let state = self.lock();
+            if state.closed {
+                return;
+            }
+            let (mut state, _) = self
+                .wake
+                .wait_timeout_while(state, if again { PAUSE } else { PERIOD }, |state| {
+                    !state.run_ended && !state.closed
+                })
+                .unwrap_or_else(PoisonError::into_inner);
+            state.run_ended = false;
+            drop(state);
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Looks once at all children. True when something was killed or reaped, so that another look is due soon: what the dead
+    /// had started comes to us next.
+    fn look(&self) -> bool {
+        let children = procfs::children();
+        let mut busy = false;
+        for pid in &children {
+            let Some(stat) = self.stranger(*pid) else { continue };
+            // Reading this may block on a hung process, hence without the lock.
+            let run = procfs::variable(*pid, MARK.as_bytes()).and_then(|mark| self.run_of(&mark));
+            busy |= self.treat(*pid, stat, run);
+        }
+        self.lock().strangers.retain(|pid, _| children.contains(pid));
+        busy
+    }
+
+    fn stranger(&self, pid: i32) -> Option<Stat> {
+        let state = self.lock();
+        if state.own.contains(&pid) { None } else { procfs::stat(pid) }
+    }
+
+    fn run_of(&self, mark: &[u8]) -> Option<u64> {
+        let (instance, run) = std::str::from_utf8(mark).ok()?.rsplit_once('-')?;
+        if instance == self.instance { run.parse().ok() } else { None }
+    }
+
+    fn treat(&self, pid: i32, seen: Stat, run: Option<u64>) -> bool {
+        let Some(id) = Pid::from_raw(pid) else { return false };
+        let mut state = self.lock();
+        // In the meantime it may have been reaped and its number given to a run of ours.
+        if state.own.contains(&pid) || procfs::stat(pid).is_none_or(|now| now.started != seen.started) {
+            return false;
+        }
+        let now = Instant::now();
+        let before = state.next;
+        let stranger = state.strangers.entry(pid).or_insert(Stranger { first_seen: now, run: None, before });
+        stranger.run = stranger.run.or(run);
+        let stranger = *stranger;
+        let oldest = state.active.first().copied();
+        match judge(&seen, &stranger, &state.active, oldest, now) {
+            Verdict::Leave => false,
+            Verdict::Kill => {
+                tracing::debug!(pid, "killing a process that a helper left behind");
+                kill_process(id, Signal::KILL).is_ok()
+            }
+            Verdict::Reap => {
+                state.strangers.remove(&pid);
+                waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOHANG).is_ok()
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Leave,
+    Kill,
+    Reap,
+}
+
+/// What is to become of a child that is in nobody's books.
+fn judge(
+    stat: &Stat,
+    stranger: &Stranger,
+    active: &BTreeSet<u64>,
+    oldest: Option<u64>,
+    now: Instant,
+) -> Verdict {
+    // Without help of the C library nobody here starts a child in another session, or in the group of a third process. So
+    // this one was adopted.
+    let adopted = stranger.run.is_some()
+        || stat.session != session()
+        || (stat.group != stat.pid && stat.group != getpgrp().as_raw_nonzero().get());
+    if stat.defunct {
+        let unclaimed = now.duration_since(stranger.first_seen) >= UNCLAIMED;
+        return if adopted || unclaimed { Verdict::Reap } else { Verdict::Leave };
+    }
+    let over = match stranger.run {
+        Some(run) => !active.contains(&run),
+        None => adopted && oldest.is_none_or(|oldest| oldest >= stranger.before),
+    };
+    if over { Verdict::Kill } else { Verdict::Leave }
+}
+
+fn session() -> i32 {
+    getsid(None).map_or(0, |session| session.as_raw_nonzero().get())
+}
