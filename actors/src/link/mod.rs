@@ -1,1 +1,40 @@
-//! The one connection to the broker.
+//! The one connection to the broker: every request, reply, discovery and event of this process goes through it.
+mod actor;
+mod backoff;
+mod broker;
+mod complaints;
+mod connecting;
+mod credentials;
+mod handle;
+mod life;
+mod messages;
+mod nats;
+mod pending;
+mod requests;
+mod servers;
+mod settings;
+mod snapshot;
+mod srv;
+mod text;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use actor::{BrokerLink, MAILBOX};
+pub use backoff::{TWENTY_SEC_MS, twenty_sec};
+pub use broker::{Attempt, Broker, ConnectFault, PublishFault, RawMessage, Session};
+pub use credentials::{Credentials, CredentialsError, Login};
+pub use handle::{ClientWatch, FactSink, LinkHandle, LinkParts};
+pub use messages::{
+    Answer, Call, CallError, ConflictFlag, Discovered, IdentitySink, Retry, WeakConflictFlag,
+};
+pub use nats::NatsBroker;
+pub use servers::{
+    Candidates, ServerAddress, ServerAddressError, Servers, SrvError, SrvResolver, SrvTarget, candidates,
+};
+pub use settings::{
+    AgentDeadlines, Clock, EventSink, EventSubscription, LinkSettings, MAX_EVENT_BYTES, RawEvent, SinkFull,
+};
+pub use snapshot::{LinkSnapshot, LinkState};
+pub use srv::SystemResolver;

@@ -1,0 +1,58 @@
+//! SRV through the system's name servers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hickory_resolver::TokioResolver;
+use hickory_resolver::proto::rr::RData;
+
+use super::servers::{SrvError, SrvResolver, SrvTarget};
+
+/// How long one question may take, over all its repeats.
+const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Asks the name servers of `/etc/resolv.conf`, which is read again for each question: a machine may get its network
+/// after this process started. Nothing is cached.
+#[derive(Debug, Clone, Default)]
+pub struct SystemResolver;
+
+impl SrvResolver for SystemResolver {
+    fn srv(&self, name: String) -> BoxFuture<'static, Result<Vec<SrvTarget>, SrvError>> {
+        async move {
+            let fault = |reason: String| SrvError { name: name.clone(), reason };
+            let resolver = resolver().map_err(|error| fault(error.to_string()))?;
+            // A trailing dot keeps the search list out of it.
+            let asked = format!("{}.", name.trim_end_matches('.'));
+            match tokio::time::timeout(QUESTION_DEADLINE, resolver.srv_lookup(asked)).await {
+                Err(_) => Err(fault("no name server answered in time".to_owned())),
+                Ok(Err(error)) if error.is_no_records_found() => Ok(Vec::new()),
+                Ok(Err(error)) => Err(fault(error.to_string())),
+                Ok(Ok(lookup)) => {
+                    Ok(lookup.answers().iter().filter_map(|record| target(&record.data)).collect())
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+fn resolver() -> Result<Arc<TokioResolver>, hickory_resolver::net::NetError> {
+    let mut builder = TokioResolver::builder_tokio()?;
+    builder.options_mut().cache_size = 0;
+    builder.build().map(Arc::new)
+}
+
+fn target(data: &RData) -> Option<SrvTarget> {
+    let RData::SRV(srv) = data else { return None };
+    let host = srv.target.to_utf8();
+    let host = host.trim_end_matches('.');
+    // A lone dot says "no such service here" (RFC 2782).
+    (!host.is_empty()).then(|| SrvTarget {
+        host: host.to_owned(),
+        port: srv.port,
+        priority: srv.priority,
+        weight: srv.weight,
+    })
+}

@@ -1,0 +1,1 @@
+//! Behaviour through handles, with a fake broker and paused time.
