@@ -1,12 +1,40 @@
-//! `quartermaster emulate`: a fleet of emulated Choria servers.
+//! `quartermaster emulate`: a fleet of emulated Choria servers in provisioning mode, for demos, load and fault tests.
+//!
+//! [`server`] decides, as a pure state machine; [`fleet`] runs many of them over real connections; [`fault`] says what
+//! goes wrong with whom; [`prepare`] writes the files of a whole test network.
 
-use crate::exit::Exit;
+mod arguments;
+mod clock;
+mod command;
+mod configure;
+mod connection;
+mod csr;
+mod dice;
+pub mod fault;
+pub mod fleet;
+mod group;
+mod hostile;
+mod ledger;
+pub mod malformation;
+mod mint;
+mod network;
+pub mod prepare;
+mod profile;
+mod provision;
+mod record;
+pub mod server;
+mod tls;
+mod verify;
+mod wire;
 
-/// Arguments of `quartermaster emulate`.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Args {}
-
-/// Runs the fleet until it is told to stop. Telemetry is set up already (stderr).
-pub fn run(_args: &Args) -> Exit {
-    Exit::Failure
-}
+pub use command::{Args, run};
+pub use connection::ConnectError;
+pub use csr::{CsrError, KeyPool};
+pub use fault::{Fault, FaultError, FaultPlan};
+pub use fleet::{Fleet, FleetError, FleetHandle, FleetReport, FleetSettings, ServerReport};
+pub use ledger::FleetStats;
+pub use malformation::Malformation;
+pub use network::{Network, NetworkError};
+pub use prepare::{NetworkFiles, PrepareError, PrepareSettings, Prepared, prepare};
+pub use profile::Profile;
+pub use record::{Phase, ServerRecord};
