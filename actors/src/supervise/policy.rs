@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::ExitCause;
 
 /// The longest delay a policy may ask for; anything longer is retirement by another name.
-const MAX_CAP: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_CAP: Duration = Duration::from_hours(24);
 
 /// Why a policy was refused.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
@@ -118,7 +118,7 @@ impl RestartPolicy {
         if !(0.0..=1.0).contains(&jitter) {
             return Err(PolicyError::JitterOutOfRange);
         }
-        let calm = cap.max(Duration::from_secs(60));
+        let calm = cap.max(Duration::from_mins(1));
         Ok(Self { first, cap, jitter, at_once: false, calm, give_up: None, retire_on_stop: false })
     }
 
@@ -129,7 +129,7 @@ impl RestartPolicy {
             cap: Duration::from_secs(30),
             jitter: 0.5,
             at_once: false,
-            calm: Duration::from_secs(60),
+            calm: Duration::from_mins(1),
             give_up: None,
             retire_on_stop: false,
         }

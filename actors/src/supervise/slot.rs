@@ -58,8 +58,10 @@ pub enum AskError {
 
 /// A shared name of an actor's position. Clones name the same position; it survives restarts.
 ///
-/// Two lanes, both bounded: [`Slot::try_send`] respects the mailbox capacity that the actor sets in `started`, and
-/// [`Slot::ask`] admits at most `max_asks` callers at a time, since mailbox capacity does not bound handlers in flight.
+/// Two lanes, each with its own bound: [`Slot::try_send`] respects the mailbox capacity that the actor sets in `started`
+/// (exceeded at most by the number of threads that send in the same instant), and [`Slot::ask`] admits at most `max_asks`
+/// callers at a time, since mailbox capacity does not bound handlers in flight. A full data lane never holds up a
+/// question.
 pub struct Slot<A: Actor> {
     name: &'static str,
     asks: Arc<Semaphore>,
@@ -74,7 +76,7 @@ impl<A: Actor> Clone for Slot<A> {
 
 impl<A: Actor> fmt::Debug for Slot<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot").field("name", &self.name).field("up", &self.is_up()).finish()
+        f.debug_struct("Slot").field("name", &self.name).field("up", &self.is_up()).finish_non_exhaustive()
     }
 }
 
@@ -126,14 +128,16 @@ impl<A: Actor> Slot<A> {
         A::Context: ToEnvelope<A, M>,
     {
         let slot = self.name;
-        let addr = self.addr().ok_or(SendRefused::Down { slot })?;
+        // Not through a clone: actix grants every clone of an address one place beyond the capacity.
+        let addr = self.addr.borrow();
+        let addr = addr.as_ref().ok_or(SendRefused::Down { slot })?;
         addr.try_send(msg).map_err(|refused| match refused {
             actix::dev::SendError::Full(_) => SendRefused::Full { slot },
             actix::dev::SendError::Closed(_) => SendRefused::Down { slot },
         })
     }
 
-    /// Asks and waits for the answer, at most for the deadline (which includes waiting for room in the mailbox).
+    /// Asks and waits for the answer, at most for the deadline.
     pub async fn ask<M>(&self, msg: M, deadline: Duration) -> Result<M::Result, AskError>
     where
         M: Message + Send + 'static,
