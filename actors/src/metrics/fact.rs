@@ -20,67 +20,211 @@ pub enum HelperOutcome {
     Failed,
 }
 
-/// One fact. `host` is always the identity as text; it goes into the log line, never into a label.
+/// One fact. `host` is always the identity as text; it goes into the log line, never into a label. Text that came from
+/// elsewhere needs no care here: whatever is recorded is escaped and bounded on its way into the log.
 #[derive(Debug, Clone)]
 pub enum Fact {
     /// A host was taken onto the list (peer: `Adding <id> to the provision list after …`).
-    HostFound { host: String, by: Found },
-    /// A broadcast discovery ended; `found` counts distinct hosts that answered.
-    DiscoveryRan { found: usize, took: Duration },
+    HostFound {
+        /// The identity.
+        host: String,
+        /// How it was found.
+        by: Found,
+    },
+    /// A broadcast discovery ended.
+    DiscoveryRan {
+        /// Distinct hosts that answered.
+        found: usize,
+        /// Its whole duration.
+        took: Duration,
+    },
     /// A broadcast discovery failed.
-    DiscoveryFailed { error: String },
+    DiscoveryFailed {
+        /// What went wrong.
+        error: String,
+    },
     /// Discovery was skipped because the instance is paused (peer: `Skipping discovery while paused`).
     DiscoverySkipped,
-    /// A lifecycle event could not be used; the reason is bounded and escaped.
-    EventRejected { error: String },
+    /// A lifecycle event could not be used.
+    EventRejected {
+        /// Why.
+        error: String,
+    },
     /// An event or sighting was dropped because a lane was full; the next discovery heals it.
-    SightingDropped { lane: &'static str },
-    /// One try of one remote call ended. `error` is none when the host answered.
+    SightingDropped {
+        /// Which lane: `discovery` or `events`.
+        lane: &'static str,
+    },
+    /// One try of one remote call ended.
     RpcFinished {
+        /// The identity.
         host: String,
+        /// The agent; with the action one of the fixed `agent#action` labels.
         agent: &'static str,
+        /// The action.
         action: &'static str,
+        /// From the sending of the request to its end.
         took: Duration,
+        /// None when the host answered.
         error: Option<String>,
     },
-    /// A helper run ended, with its whole duration.
-    HelperRan { host: String, took: Duration, outcome: HelperOutcome, error: Option<String> },
+    /// A helper run ended.
+    HelperRan {
+        /// The identity.
+        host: String,
+        /// The whole duration, from before the start of the process.
+        took: Duration,
+        /// How.
+        outcome: HelperOutcome,
+        /// What went wrong, when it failed.
+        error: Option<String>,
+    },
     /// The helper asked for the host's shutdown and the host agreed.
-    ShutdownRequested { host: String },
+    ShutdownRequested {
+        /// The identity.
+        host: String,
+    },
     /// A cycle began (peer: `Provisioning <id>`).
-    CycleStarted { host: String, attempt: u32, waited: Duration },
+    CycleStarted {
+        /// The identity.
+        host: String,
+        /// Counts from 1.
+        attempt: u32,
+        /// From admission to the queue until now.
+        waited: Duration,
+    },
     /// A cycle ended with the host configured and restarting (peer: `Provisioned <id>`).
-    HostProvisioned { host: String, took: Duration },
+    HostProvisioned {
+        /// The identity.
+        host: String,
+        /// The duration of the cycle.
+        took: Duration,
+    },
     /// After its restart the host came up as an ordinary server.
-    HostConfirmed { host: String, took: Duration },
+    HostConfirmed {
+        /// The identity.
+        host: String,
+        /// From the end of the cycle until its startup event.
+        took: Duration,
+    },
     /// After its restart the host was not seen as an ordinary server within the limit (some networks do not show it).
-    HostUnconfirmed { host: String },
+    HostUnconfirmed {
+        /// The identity.
+        host: String,
+    },
     /// A cycle ended with the host told to update itself (the peer counts it as provisioned).
-    HostUpdating { host: String, took: Duration },
+    HostUpdating {
+        /// The identity.
+        host: String,
+        /// The duration of the cycle.
+        took: Duration,
+    },
     /// A cycle ended with the host told to shut down (the peer counts it as provisioned).
-    HostShutDown { host: String, took: Duration },
+    HostShutDown {
+        /// The identity.
+        host: String,
+        /// The duration of the cycle.
+        took: Duration,
+    },
     /// A cycle ended because the host is an ordinary server already.
-    HostServing { host: String },
+    HostServing {
+        /// The identity.
+        host: String,
+    },
     /// A host was not seen for two intervals and left the roster.
-    HostAgedOut { host: String },
-    /// A cycle ended without provisioning the host; `retry_in` is none when it is given up.
-    HostFailed { host: String, cause: &'static str, error: String, attempt: u32, retry_in: Option<Duration> },
-    /// The helper put the host off.
-    HostDeferred { host: String, msg: String, retry_in: Duration },
-    /// Someone else holds the host's provisioning lock.
-    HostBusy { host: String, retry_in: Duration },
+    HostAgedOut {
+        /// The identity.
+        host: String,
+    },
+    /// A cycle ended between two steps because this instance was paused or is stopping.
+    HostInterrupted {
+        /// The identity.
+        host: String,
+    },
+    /// A cycle ended without provisioning the host (peer: `Could not provision <id>: <e>`).
+    HostFailed {
+        /// The identity.
+        host: String,
+        /// One of the fixed causes; anything else is counted as `other`.
+        cause: &'static str,
+        /// The whole reason.
+        error: String,
+        /// Counts from 1.
+        attempt: u32,
+        /// None when it is given up.
+        retry_in: Option<Duration>,
+    },
+    /// The helper put the host off. Ends the cycle, and counts as a provisioning error as it does with the peer.
+    HostDeferred {
+        /// The identity.
+        host: String,
+        /// The helper's words.
+        msg: String,
+        /// When it is tried again.
+        retry_in: Duration,
+    },
+    /// Someone else holds the host's provisioning lock. Ends the cycle.
+    HostBusy {
+        /// The identity.
+        host: String,
+        /// When it is tried again.
+        retry_in: Duration,
+    },
     /// Two different replies to one request arrived.
-    ReplyConflict { host: String, agent: &'static str, action: &'static str },
+    ReplyConflict {
+        /// The identity.
+        host: String,
+        /// The agent asked.
+        agent: &'static str,
+        /// The action asked for.
+        action: &'static str,
+    },
     /// A reply that cannot count arrived.
-    ReplyRejected { host: String, reason: String },
+    ReplyRejected {
+        /// Who it claims to be from.
+        host: String,
+        /// Why it cannot count.
+        reason: String,
+    },
     /// A line that a helper wrote to stderr.
-    HelperSaid { host: String, line: String },
+    HelperSaid {
+        /// The identity.
+        host: String,
+        /// The line, without its end.
+        line: String,
+    },
     /// The fleet's numbers now; sets the gauges.
-    FleetCounted { waiting: usize, queued: usize, busy: usize },
+    FleetCounted {
+        /// Hosts known and not yet provisioned.
+        waiting: usize,
+        /// Hosts in the queue.
+        queued: usize,
+        /// Hosts in a cycle.
+        busy: usize,
+    },
     /// The run state changed.
-    Paused { paused: bool },
+    Paused {
+        /// True while paused by an operator or on standby.
+        paused: bool,
+    },
+    /// This instance leads (peer: `Became leader after winning election`).
+    LeadershipWon,
+    /// This instance no longer leads (peer: `Lost leadership`).
+    LeadershipLost,
     /// An actor ended and its owner decided what to do.
-    ActorEnded { actor: &'static str, cause: &'static str, decision: String },
+    ActorEnded {
+        /// The name of its position; one of the fixed names, else counted as `other`.
+        actor: &'static str,
+        /// How it ended, by the words of `ExitCause`.
+        cause: &'static str,
+        /// The owner's decision, as a sentence.
+        decision: String,
+    },
     /// The link's state changed.
-    LinkChanged { connected: bool, detail: String },
+    LinkChanged {
+        /// True when logged in to a broker.
+        connected: bool,
+        /// Which broker, or why not.
+        detail: String,
+    },
 }

@@ -1,4 +1,21 @@
 //! What happened, as typed facts; each becomes its log line and its metric in one place.
+//!
+//! Anybody may hold a [`Recorder`] and record a [`Fact`]; the numbers are atomics in it, so recording never waits and
+//! nothing is lost when an actor restarts. The [`MetricsKeeper`] only renders them.
+mod actor;
 mod fact;
+mod handle;
+pub mod labels;
+mod messages;
+mod process;
+mod rate;
+mod recorder;
+mod store;
+mod summary;
 
+pub use actor::MetricsKeeper;
 pub use fact::{Fact, Found, HelperOutcome};
+pub use handle::{MetricsHandle, RenderError};
+pub use messages::RenderMetrics;
+pub use recorder::Recorder;
+pub use store::MetricsError;
