@@ -1,6 +1,6 @@
 //! The actor that renders the numbers, on its own thread, so that a scrape costs nobody else time.
 
-use actix::{Actor, AsyncContext, Context, Handler};
+use actix::{Actor, Context, Handler};
 
 use crate::supervise::{Birth, Owned, RestartPolicy};
 

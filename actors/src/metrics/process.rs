@@ -111,7 +111,10 @@ mod tests {
     #[test]
     fn a_line_is_found_by_its_name_and_read_to_its_first_number() {
         assert_eq!(status_field("VmPeak: 9 kB\nVmRSS:\t   1234 kB\n", "VmRSS:"), Some(1234.0));
-        assert_eq!(status_field("Max open files            1024     4096     files", "Max open files"), Some(1024.0));
+        assert_eq!(
+            status_field("Max open files            1024     4096     files", "Max open files"),
+            Some(1024.0)
+        );
     }
 
     #[test]

@@ -70,6 +70,12 @@ impl Recorder {
         }
     }
 
+    /// This recorder as a plain closure.
+    pub fn sink(&self) -> Arc<dyn Fn(Fact) + Send + Sync> {
+        let me = self.clone();
+        Arc::new(move |fact| me.record(fact))
+    }
+
     /// The Prometheus text of all series now.
     pub(super) fn render(&self) -> Result<Vec<u8>, MetricsError> {
         self.inner.store.render()

@@ -1,13 +1,11 @@
 //! Every series of this process, made at the start with all its label values, and updated without a lock.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use prometheus::core::Collector;
 use prometheus::{
-    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
-    TextEncoder,
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
+    Registry, TextEncoder,
 };
 
 use super::labels::{ACTORS, CYCLE_ENDS, EXIT_CAUSES, LANES, RPCS, position};
@@ -26,7 +24,8 @@ pub enum MetricsError {
 }
 
 /// Upper bounds of the buckets, in seconds: calls take milliseconds, helpers seconds, queues minutes.
-const SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
+const SECONDS: [f64; 14] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
 
 /// The series of one remote call.
 #[derive(Debug)]
@@ -174,12 +173,18 @@ impl Store {
         registry.register(Box::new(super::process::ProcessFigures::new()?))?;
         Ok(Self {
             discovered: make.counter("choria_provisioner_discovered", "Hosts taken on after a discovery")?,
-            event_discovered: make
-                .counter("choria_provisioner_event_discovered", "Hosts taken on after their own startup event")?,
-            discover_cycles: make.counter("choria_provisioner_discover_cycles", "Discoveries that were run")?,
-            discovery_errors: make.counter("choria_provisioner_discovery_errors", "Discoveries that failed")?,
-            provision_errors: make
-                .counter("choria_provisioner_provision_errors", "Cycles that ended with the host not provisioned")?,
+            event_discovered: make.counter(
+                "choria_provisioner_event_discovered",
+                "Hosts taken on after their own startup event",
+            )?,
+            discover_cycles: make
+                .counter("choria_provisioner_discover_cycles", "Discoveries that were run")?,
+            discovery_errors: make
+                .counter("choria_provisioner_discovery_errors", "Discoveries that failed")?,
+            provision_errors: make.counter(
+                "choria_provisioner_provision_errors",
+                "Cycles that ended with the host not provisioned",
+            )?,
             provisioned: make.counter("choria_provisioner_provisioned", "Hosts configured and restarted")?,
             helper_errors: make.counter("choria_provisioner_helper_errors", "Helper runs that failed")?,
             helper_shutdown_requests: make.counter(
@@ -196,8 +201,10 @@ impl Store {
             helper_time: helper_time.into_iter().next().unwrap_or_default(),
             rpcs,
             helper_seconds,
-            queue_wait: make
-                .histogram("quartermaster_queue_wait_seconds", "Seconds a host waited for its cycle to begin")?,
+            queue_wait: make.histogram(
+                "quartermaster_queue_wait_seconds",
+                "Seconds a host waited for its cycle to begin",
+            )?,
             cycle_seconds: make
                 .histogram("quartermaster_cycle_seconds", "Seconds a cycle took that provisioned its host")?,
             confirm_seconds: make.histogram(
@@ -212,8 +219,10 @@ impl Store {
                 "quartermaster_hosts_unconfirmed_total",
                 "Provisioned hosts that were not seen as ordinary servers within the limit",
             )?,
-            aged_out: make
-                .counter("quartermaster_hosts_aged_out_total", "Hosts forgotten because they were not seen again")?,
+            aged_out: make.counter(
+                "quartermaster_hosts_aged_out_total",
+                "Hosts forgotten because they were not seen again",
+            )?,
             cycle_ends: make.counters(
                 "quartermaster_cycle_ends_total",
                 "Ends of cycles by their cause",
@@ -230,10 +239,8 @@ impl Store {
                 "lane",
                 &LANES,
             )?,
-            rejected_events: make.counter(
-                "quartermaster_rejected_events_total",
-                "Lifecycle events that could not be used",
-            )?,
+            rejected_events: make
+                .counter("quartermaster_rejected_events_total", "Lifecycle events that could not be used")?,
             reply_conflicts: make.counter(
                 "quartermaster_reply_conflicts_total",
                 "Requests that were answered twice, differently",
@@ -325,7 +332,8 @@ impl Store {
                 self.link_connected.set(i64::from(*connected));
                 self.link_connects.inc_by(u64::from(*connected));
             }
-            Fact::DiscoverySkipped | Fact::HelperSaid { .. } | Fact::LeadershipWon | Fact::LeadershipLost => {}
+            Fact::DiscoverySkipped | Fact::HelperSaid { .. } | Fact::LeadershipWon | Fact::LeadershipLost => {
+            }
         }
     }
 
@@ -355,9 +363,10 @@ fn set(gauge: &IntGauge, value: usize) {
     gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
 }
 
-/// The set of constant labels is part of the names the contract test compares.
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
