@@ -50,6 +50,7 @@ struct Run {
     window: Window,
     sink: IdentitySink,
     dropped: usize,
+    first_reply: Rc<Notify>,
 }
 
 /// One life of the link.
@@ -205,7 +206,9 @@ impl Life {
             self.settings.discovery_window,
             self.settings.discovery_timeout,
         );
-        self.runs.borrow_mut().insert(id.clone(), Run { window, sink, dropped: 0 });
+        let first_reply = Rc::new(Notify::new());
+        let run = Run { window, sink, dropped: 0, first_reply: Rc::clone(&first_reply) };
+        self.runs.borrow_mut().insert(id.clone(), run);
         let target = subject::broadcast(&self.settings.collective, "discovery");
         if let Err(fault) = connected.session.publish(target, bytes.into()).await {
             self.runs.borrow_mut().remove(&id);
@@ -217,7 +220,11 @@ impl Life {
             if end <= Instant::now().into_std() {
                 break;
             }
-            tokio::time::sleep_until(Instant::from_std(end)).await;
+            // The first reply brings the end closer; every later one moves it back.
+            tokio::select! {
+                () = tokio::time::sleep_until(Instant::from_std(end)) => {}
+                () = first_reply.notified() => {}
+            }
         }
         let Some(run) = self.runs.borrow_mut().remove(&id) else { return Err(CallError::Down) };
         let took = run.window.took(Instant::now().into_std());
@@ -261,6 +268,9 @@ impl Life {
         };
         let mut runs = self.runs.borrow_mut();
         let Some(run) = runs.get_mut(id) else { return };
+        if run.window.found() == 0 {
+            run.first_reply.notify_one();
+        }
         if run.window.handle(&identity, Instant::now().into_std()) == Sighting::New
             && (run.sink)(identity).is_err()
         {

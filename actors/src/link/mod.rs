@@ -18,6 +18,8 @@ mod srv;
 mod text;
 mod window;
 
+#[cfg(any(test, feature = "testing"))]
+pub mod fake;
 #[cfg(test)]
 mod tests;
 

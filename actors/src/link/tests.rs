@@ -1,1 +1,0 @@
-//! Behaviour through handles, with a fake broker and paused time.
