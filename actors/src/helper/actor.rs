@@ -203,7 +203,7 @@ async fn serve(parts: Arc<HelperParts>, mut run: QueueRun, _lease: Lease, must_p
     let started = Instant::now();
     let waited = started.duration_since(run.since);
     let host = run.identity.to_string();
-    let _entry = parts.board.enter(host.clone(), started);
+    let entry = parts.board.enter(host.clone(), started);
     let result = tokio::select! {
         result = perform(&parts, &host, &run.input, must_panic) => result,
         () = run.answer.closed() => return,
@@ -217,6 +217,7 @@ async fn serve(parts: Arc<HelperParts>, mut run: QueueRun, _lease: Lease, must_p
     let outcome = if error.is_none() { HelperOutcome::Answered } else { HelperOutcome::Failed };
     (parts.record)(Fact::HelperRan { host: host.clone(), took, outcome, error: error.clone() });
     parts.board.ended(EndedHelper { host, took, error, stderr });
+    drop(entry);
     let _ =
         run.answer.send(result.map(|(reply, stderr_tail)| HelperRun { reply, took, waited, stderr_tail }));
 }

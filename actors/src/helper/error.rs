@@ -149,12 +149,6 @@ impl HelperError {
         text
     }
 
-    /// True when a process was meant to run and did not deliver: these count as helper errors. A paused or overfull instance
-    /// is no fault of the helper.
-    pub const fn blames_helper(&self) -> bool {
-        !matches!(self, Self::Paused { .. } | Self::QueueFull { .. } | Self::Down | Self::Lost)
-    }
-
     /// The helper's last lines on standard error, oldest first; escaped and bounded.
     pub fn stderr(&self) -> &[String] {
         match self {

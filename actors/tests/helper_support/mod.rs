@@ -108,17 +108,19 @@ fn state_of(pid: i32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
+/// All children of this process with their states, whichever thread they belong to.
+pub fn children() -> BTreeMap<i32, char> {
+    let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let pids: Vec<i32> = lists
+        .flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>())
+        .collect();
+    pids.into_iter().filter_map(|pid| Some((pid, state_of(pid)?))).collect()
+}
+
 /// Children of this process that have exited and were not reaped.
 pub fn defunct_children() -> usize {
-    let me = format!(" {} ", std::process::id());
-    all_processes()
-        .iter()
-        .filter(|(pid, state)| {
-            **state == 'Z'
-                && fs::read_to_string(format!("/proc/{pid}/stat"))
-                    .is_ok_and(|stat| stat.rsplit_once(") Z").is_some_and(|(_, rest)| rest.starts_with(&me)))
-        })
-        .count()
+    children().values().filter(|state| **state == 'Z').count()
 }
 
 /// How many file descriptors this process has open.
