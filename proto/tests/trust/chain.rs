@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use quartermaster_proto::choria::Identity;
 use quartermaster_proto::choria::chain::{
     ChainError, ChainIssuer, ISSUER_TEXT, IssueError, IssueWarning, IssuedServerToken, NOT_BEFORE_SLACK,
     ServerTokenOrder, TokenIssuer, issue_server_token, issuer_signature, organisation_claim, sign_claims,
@@ -10,9 +11,10 @@ use quartermaster_proto::choria::chain::{
 use quartermaster_proto::choria::ksuid::Ksuid;
 use quartermaster_proto::choria::sign::SigningKey;
 use quartermaster_proto::choria::token::{
-    ClientClaims, ServerClaims, ServerPermissions, StandardClaims, TokenError, VerifyKey, parse_client,
-    parse_server, verify_server,
+    ClientClaims, ServerClaims, StandardClaims, TokenError, VerifyKey, parse_client, parse_server,
+    verify_server,
 };
+use quartermaster_proto::helper::{PermissionsOrder, ServerClaimsOrder};
 use quartermaster_proto::time::WallClock;
 use secrecy::ExposeSecret as _;
 use svix_ksuid::KsuidLike as _;
@@ -67,8 +69,12 @@ fn signing_token(exp: Option<i64>) -> ClientClaims {
     }
 }
 
+fn identity() -> Identity {
+    Identity::parse("web1.example.net").unwrap()
+}
+
 fn order() -> ServerTokenOrder {
-    ServerTokenOrder::new("web1.example.net", &"ab".repeat(32), &BTreeMap::new())
+    ServerTokenOrder::new(&identity(), [0xab; 32], None, &BTreeMap::new())
 }
 
 fn chained() -> TokenIssuer {
@@ -202,9 +208,9 @@ fn configuration(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 fn collectives(pairs: &[(&str, &str)], helper: &[&str]) -> Vec<String> {
-    ServerTokenOrder::new("n", "k", &configuration(pairs))
-        .with_collectives(helper.iter().map(|&c| c.to_owned()).collect())
-        .collectives
+    let collectives = helper.iter().map(|&c| c.to_owned()).collect();
+    let claims = ServerClaimsOrder { collectives, ..ServerClaimsOrder::default() };
+    ServerTokenOrder::new(&identity(), [1; 32], Some(&claims), &configuration(pairs)).collectives
 }
 
 #[test]
@@ -219,12 +225,14 @@ fn collectives_fall_back_from_claims_to_configuration_to_the_providers_default()
 
 #[test]
 fn the_helpers_claims_are_in_the_token() {
-    let order = ServerTokenOrder {
-        ou: "acme".into(),
-        permissions: Some(ServerPermissions { streams: true, ..ServerPermissions::default() }),
+    let claims = ServerClaimsOrder {
+        ou: Some("acme".into()),
+        permissions: Some(PermissionsOrder { streams: true, ..PermissionsOrder::default() }),
         pub_subjects: vec!["site.>".into()],
-        ..order()
+        exp: None,
+        collectives: Vec::new(),
     };
+    let order = ServerTokenOrder::new(&identity(), [0xab; 32], Some(&claims), &BTreeMap::new());
     let text = claims_text(issue(&order, &plain()).jwt.expose_secret());
     assert_eq!(
         text,

@@ -155,7 +155,7 @@ fn a_key_proof_of_wrong_length_or_under_a_weak_key_is_refused() {
     check(PUBLIC, &"00".repeat(64), SignError::Mismatch);
     // The neutral point verifies anything for a lax reader.
     check(&format!("01{}", "00".repeat(31)), &format!("01{}", "00".repeat(63)), SignError::WeakKey);
-    check(&format!("{}7f", "ff".repeat(31)), &"00".repeat(64), SignError::WeakKey);
+    check(&format!("02{}", "00".repeat(31)), &"00".repeat(64), SignError::WeakKey);
 }
 
 #[test]

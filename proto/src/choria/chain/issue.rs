@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::SecretString;
 
 use super::{ChainError, ChainIssuer};
+use crate::choria::identity::Identity;
 use crate::choria::ksuid::Ksuid;
 use crate::choria::sign::{SignError, SigningKey};
 use crate::choria::token::{
     ClientClaims, DEFAULT_OU, PURPOSE_SERVER, ServerClaims, ServerPermissions, StandardClaims,
 };
+use crate::helper::{PermissionsOrder, ServerClaimsOrder};
 use crate::time::WallClock;
 
 /// `iss` of a token without a chain of trust, the peer's own words.
@@ -44,12 +47,19 @@ pub struct ServerTokenOrder {
 }
 
 impl ServerTokenOrder {
-    /// An order with the defaults of choria.md 6.3: collectives from the helper's `configuration` (key `collectives`, split
-    /// at commas and not trimmed), else `choria` when it sets `plugin.security.provider` to `choria`, else `mcollective`;
-    /// organisation `choria`. What the helper's `server_claims` say goes into the fields afterwards, see
-    /// [`ServerTokenOrder::with_collectives`].
-    pub fn new(identity: &str, public_key: &str, configuration: &BTreeMap<String, String>) -> Self {
+    /// The order for one server, by the rules of choria.md 6.3: what the helper's `server_claims` say, else collectives from
+    /// its `configuration` (key `collectives`, split at commas and not trimmed), else `choria` when that sets
+    /// `plugin.security.provider` to `choria`, else `mcollective`; organisation `choria` unless named.
+    /// `public_key` is the key the server has proven to own.
+    pub fn new(
+        identity: &Identity,
+        public_key: [u8; 32],
+        claims: Option<&ServerClaimsOrder>,
+        configuration: &BTreeMap<String, String>,
+    ) -> Self {
+        let claims = claims.cloned().unwrap_or_default();
         let collectives = match configuration.get("collectives") {
+            _ if !claims.collectives.is_empty() => claims.collectives,
             Some(list) if !list.is_empty() => list.split(',').map(ToOwned::to_owned).collect(),
             _ if configuration.get("plugin.security.provider").is_some_and(|name| name == "choria") => {
                 vec!["choria".to_owned()]
@@ -57,27 +67,27 @@ impl ServerTokenOrder {
             _ => vec!["mcollective".to_owned()],
         };
         Self {
-            identity: identity.to_owned(),
-            public_key: public_key.to_owned(),
+            identity: identity.to_string(),
+            public_key: hex::encode(public_key),
             collectives,
-            ou: DEFAULT_OU.to_owned(),
-            ..Self::default()
+            ou: claims.ou.unwrap_or_else(|| DEFAULT_OU.to_owned()),
+            permissions: claims.permissions.map(ServerPermissions::from),
+            pub_subjects: claims.pub_subjects,
+            exp: claims.exp,
         }
     }
+}
 
-    /// The same order with the helper's own collectives, when it named any.
-    #[must_use]
-    pub fn with_collectives(mut self, collectives: Vec<String>) -> Self {
-        if !collectives.is_empty() {
-            self.collectives = collectives;
-        }
-        self
+impl From<PermissionsOrder> for ServerPermissions {
+    fn from(order: PermissionsOrder) -> Self {
+        let PermissionsOrder { submission, streams, governor, service_host } = order;
+        Self { submission, streams, governor, service_host }
     }
 }
 
 /// The key server tokens are signed with and, in an organisation with a chain of trust, who we are in it.
 pub struct TokenIssuer {
-    key: SigningKey,
+    key: Arc<SigningKey>,
     chain: Option<ChainIssuer>,
 }
 
@@ -92,7 +102,11 @@ impl TokenIssuer {
     ///
     /// # Errors
     /// [`ChainError`] when the signing token cannot issue or is not this key's.
-    pub fn new(key: SigningKey, signing_token: Option<&ClientClaims>) -> Result<Self, ChainError> {
+    pub fn new(
+        key: impl Into<Arc<SigningKey>>,
+        signing_token: Option<&ClientClaims>,
+    ) -> Result<Self, ChainError> {
+        let key = key.into();
         let chain = signing_token.map(ChainIssuer::from_client).transpose()?;
         if let Some(chain) = &chain {
             let public = key.ed25519_public().ok_or(ChainError::NotEd25519)?;
