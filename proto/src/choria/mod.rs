@@ -1,6 +1,7 @@
 //! The Choria protocol: envelopes, agents, events, tokens (facts: docs/protocols.md).
 
 pub mod agents;
+pub mod certificate;
 pub mod chain;
 pub mod csr;
 pub mod discovery;
