@@ -1,5 +1,6 @@
 //! Every ending of an owned actor, forced one by one, and what its owner makes of it. Several threads take part, so these
 //! tests run on real time; they wait for published states, never for a length of time.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -17,5 +17,7 @@ pub use actor::MetricsKeeper;
 pub use fact::{Fact, Found, HelperOutcome};
 pub use handle::{MetricsHandle, RenderError};
 pub use messages::RenderMetrics;
+#[cfg(feature = "testing")]
+pub use recorder::FactLog;
 pub use recorder::Recorder;
 pub use store::MetricsError;

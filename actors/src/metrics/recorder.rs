@@ -15,6 +15,10 @@ const MAX_HOST: usize = 255;
 /// The longest error or foreign text in a log line, in characters.
 const MAX_TEXT: usize = 1000;
 
+/// The facts a tapped recorder was given, in order.
+#[cfg(feature = "testing")]
+pub type FactLog = Arc<std::sync::Mutex<Vec<Fact>>>;
+
 /// Takes facts from anywhere; cheap to clone, never blocks, never fails.
 #[derive(Debug, Clone)]
 pub struct Recorder {
@@ -26,7 +30,7 @@ struct Inner {
     store: Store,
     throttles: Throttles,
     #[cfg(feature = "testing")]
-    tap: Option<Arc<std::sync::Mutex<Vec<Fact>>>>,
+    tap: Option<FactLog>,
 }
 
 /// Lines that a stranger can cause are bounded in rate; the counters still count each.
@@ -52,15 +56,18 @@ impl Recorder {
 
     /// A recorder whose facts can be read back, in order.
     #[cfg(feature = "testing")]
-    pub fn tapped() -> Result<(Self, Arc<std::sync::Mutex<Vec<Fact>>>), MetricsError> {
-        let facts = Arc::<std::sync::Mutex<Vec<Fact>>>::default();
+    pub fn tapped() -> Result<(Self, FactLog), MetricsError> {
+        let facts = FactLog::default();
         let (store, throttles) = (Store::new("test")?, Throttles::default());
         let inner = Inner { store, throttles, tap: Some(Arc::clone(&facts)) };
         Ok((Self { inner: Arc::new(inner) }, facts))
     }
 
     /// Logs the fact and takes it into the numbers.
-    #[expect(clippy::needless_pass_by_value, reason = "a fact is given away; callers must not reuse it")]
+    #[cfg_attr(
+        not(feature = "testing"),
+        expect(clippy::needless_pass_by_value, reason = "a fact is given away; callers must not reuse it")
+    )]
     pub fn record(&self, fact: Fact) {
         self.inner.store.update(&fact);
         log(&fact, &self.inner.throttles);

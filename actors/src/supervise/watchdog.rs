@@ -165,7 +165,7 @@ mod tests {
     fn a_disarmed_watchdog_does_nothing() {
         let (said, heard) = mpsc::channel::<String>();
         let dog =
-            Watchdog::start(Vital::new(), Duration::from_secs(3600), 1, move |why| said.send(why).unwrap());
+            Watchdog::start(Vital::new(), Duration::from_hours(1), 1, move |why| said.send(why).unwrap());
         drop(dog.unwrap());
         // The thread ends and with it the sender: a disconnected channel, not a message.
         assert!(heard.recv().is_err());

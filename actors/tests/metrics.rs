@@ -1,0 +1,538 @@
+//! The series an operator's dashboards rely on, the lines their log searches rely on, and the keeper that renders.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quartermaster_actors::metrics::labels::{ACTORS, CYCLE_ENDS, EXIT_CAUSES, RPCS};
+use quartermaster_actors::metrics::{Fact, Found, HelperOutcome, MetricsHandle, MetricsKeeper, Recorder};
+use quartermaster_actors::supervise::{ChildState, Ending, ExitCause, Force, Overseer, OverseerSettings};
+
+/// What a real peer exported after one host, `site` being `lab`.
+const PEER: &str = include_str!("../../proto/tests/vectors/choria-provisioner.metrics.txt");
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Every counter, gauge and summary of choria.md 12.5.
+const COUNTERS: [&str; 9] = [
+    "discovered",
+    "event_discovered",
+    "discover_cycles",
+    "discovery_errors",
+    "provision_errors",
+    "provisioned",
+    "rpc_errors",
+    "helper_errors",
+    "helper_shutdown_requests",
+];
+const GAUGES: [&str; 4] = ["paused", "busy_workers", "work_queue_entries", "waiting_nodes"];
+const SUMMARIES: [&str; 2] = ["rpc_time", "helper_time"];
+
+/// A running keeper, asked as the web server asks it.
+struct Scraper {
+    recorder: Recorder,
+    handle: MetricsHandle,
+    overseer: quartermaster_actors::supervise::OverseerHandle,
+}
+
+impl Scraper {
+    async fn start() -> Self {
+        let recorder = Recorder::new("lab").unwrap();
+        let handle = MetricsHandle::new();
+        let settings = OverseerSettings {
+            ping_every: Duration::from_millis(10),
+            stuck_after: Duration::from_millis(500),
+            restarts_at_once: 1,
+        };
+        let keeper = MetricsKeeper::owned(&handle, &recorder);
+        let overseer = Overseer::launch(settings, vec![Box::new(keeper)], Arc::new(|_| {}));
+        let me = Self { recorder, handle, overseer };
+        me.until_generation(1).await;
+        me
+    }
+
+    async fn until_generation(&self, generation: u64) {
+        let mut states = self.overseer.subscribe();
+        let reached = states.wait_for(|now| {
+            let keeper = &now.children[0];
+            keeper.child.generation == generation && keeper.state == ChildState::Running
+        });
+        tokio::time::timeout(SOON, reached).await.unwrap().unwrap();
+    }
+
+    fn record(&self, facts: &[Fact]) {
+        for fact in facts {
+            self.recorder.record(fact.clone());
+        }
+    }
+
+    async fn scrape(&self) -> Scrape {
+        Scrape::parse(&String::from_utf8(self.handle.render().await.unwrap()).unwrap())
+    }
+
+    async fn end(self) {
+        assert_eq!(self.overseer.stop(SOON).await, Some(vec![]));
+    }
+}
+
+/// A scrape, taken apart.
+#[derive(Debug, Default, PartialEq)]
+struct Scrape {
+    /// Type by family name.
+    types: BTreeMap<String, String>,
+    helps: BTreeMap<String, String>,
+    /// Value by series, labels as written.
+    series: BTreeMap<String, f64>,
+}
+
+impl Scrape {
+    fn parse(text: &str) -> Self {
+        let mut scrape = Self::default();
+        for line in text.lines() {
+            let (head, value) = line.rsplit_once(' ').unwrap();
+            if let Some(family) = line.strip_prefix("# HELP ") {
+                let (name, help) = family.split_once(' ').unwrap();
+                scrape.helps.insert(name.to_owned(), help.to_owned());
+            } else if let Some(family) = head.strip_prefix("# TYPE ") {
+                assert!(scrape.types.insert(family.to_owned(), value.to_owned()).is_none(), "twice: {line}");
+            } else {
+                let value = value.parse().unwrap();
+                assert!(scrape.series.insert(head.to_owned(), value).is_none(), "twice: {line}");
+            }
+        }
+        scrape
+    }
+
+    fn value(&self, series: &str) -> f64 {
+        *self.series.get(series).unwrap_or_else(|| panic!("no series {series} in {:#?}", self.series))
+    }
+
+    fn names(&self) -> BTreeSet<&String> {
+        self.series.keys().collect()
+    }
+}
+
+/// Everything of the peer's is there: by name, labels and type.
+fn check_contract(scrape: &Scrape) {
+    let peer = Scrape::parse(PEER);
+    assert!(peer.series.len() > 10, "the recording is there");
+    for (family, kind) in &peer.types {
+        assert_eq!(scrape.types.get(family), Some(kind), "{family}");
+    }
+    for series in peer.series.keys() {
+        scrape.value(series);
+    }
+    for (kind, names) in [("counter", &COUNTERS[..]), ("gauge", &GAUGES[..]), ("summary", &SUMMARIES[..])] {
+        for name in names {
+            let family = format!("choria_provisioner_{name}");
+            assert_eq!(scrape.types.get(&family).map(String::as_str), Some(kind), "{family}");
+        }
+    }
+    for series in scrape.series.keys().filter(|series| series.starts_with("choria_")) {
+        assert!(series.contains("site=\"lab\""), "{series}");
+        assert!(!series.contains("_total") && !series.contains("quantile="), "{series}");
+    }
+    for (family, help) in &peer.helps {
+        assert_ne!(scrape.helps.get(family), Some(help), "the help texts are our own");
+    }
+}
+
+fn whole_cycle(host: &str) -> Vec<Fact> {
+    let host = || host.to_owned();
+    let rpc = |agent, action| Fact::RpcFinished {
+        host: host(),
+        agent,
+        action,
+        took: Duration::from_millis(250),
+        error: None,
+    };
+    vec![
+        Fact::DiscoveryRan { found: 1, took: Duration::from_secs(1) },
+        Fact::HostFound { host: host(), by: Found::Discovery },
+        Fact::FleetCounted { waiting: 1, queued: 1, busy: 0 },
+        Fact::CycleStarted { host: host(), attempt: 1, waited: Duration::from_millis(3) },
+        Fact::FleetCounted { waiting: 1, queued: 0, busy: 1 },
+        rpc("choria_provision", "jwt"),
+        rpc("rpcutil", "inventory"),
+        Fact::HelperRan {
+            host: host(),
+            took: Duration::from_millis(1500),
+            outcome: HelperOutcome::Answered,
+            error: None,
+        },
+        rpc("choria_provision", "configure"),
+        rpc("choria_provision", "restart"),
+        Fact::HostProvisioned { host: host(), took: Duration::from_secs(3) },
+        Fact::FleetCounted { waiting: 0, queued: 0, busy: 0 },
+    ]
+}
+
+#[actix::test]
+async fn every_series_of_the_peer_is_there_before_during_and_after_the_first_host() {
+    let scraper = Scraper::start().await;
+    let before = scraper.scrape().await;
+    check_contract(&before);
+    for fact in whole_cycle("web1.example.net") {
+        scraper.recorder.record(fact);
+        let during = scraper.scrape().await;
+        check_contract(&during);
+        assert_eq!(before.names(), during.names(), "no series comes or goes");
+    }
+    scraper.end().await;
+}
+
+#[actix::test]
+async fn the_numbers_follow_one_host_through_its_cycle_and_the_waiting_gauge_returns_to_zero() {
+    let scraper = Scraper::start().await;
+    let before = scraper.scrape().await;
+    let zero = before.series.iter().filter(|(name, _)| name.starts_with("choria_"));
+    for (series, value) in zero {
+        assert_eq!(value.to_bits(), 0, "{series} starts at zero");
+    }
+    let facts = whole_cycle("web1.example.net");
+    let (first, rest) = facts.split_at(3);
+    scraper.record(first);
+    let waiting = r#"choria_provisioner_waiting_nodes{site="lab"}"#;
+    assert!((scraper.scrape().await.value(waiting) - 1.0).abs() < 1e-9);
+    scraper.record(rest);
+    let after = scraper.scrape().await;
+    for (series, expected) in [
+        (waiting, 0.0),
+        (r#"choria_provisioner_work_queue_entries{site="lab"}"#, 0.0),
+        (r#"choria_provisioner_busy_workers{site="lab"}"#, 0.0),
+        (r#"choria_provisioner_discovered{site="lab"}"#, 1.0),
+        (r#"choria_provisioner_event_discovered{site="lab"}"#, 0.0),
+        (r#"choria_provisioner_discover_cycles{site="lab"}"#, 1.0),
+        (r#"choria_provisioner_provisioned{site="lab"}"#, 1.0),
+        (r#"choria_provisioner_provision_errors{site="lab"}"#, 0.0),
+        (r#"choria_provisioner_rpc_time_count{rpc="choria_provision#jwt",site="lab"}"#, 1.0),
+        (r#"choria_provisioner_rpc_time_sum{rpc="choria_provision#jwt",site="lab"}"#, 0.25),
+        (r#"choria_provisioner_rpc_time_count{rpc="choria_provision#gencsr",site="lab"}"#, 0.0),
+        (r#"choria_provisioner_rpc_errors{rpc="rpcutil#inventory",site="lab"}"#, 0.0),
+        (r#"choria_provisioner_helper_time_sum{site="lab"}"#, 1.5),
+        (r#"choria_provisioner_helper_time_count{site="lab"}"#, 1.0),
+        (r#"quartermaster_cycle_ends_total{cause="provisioned",site="lab"}"#, 1.0),
+        (r#"quartermaster_step_seconds_count{site="lab",step="helper"}"#, 1.0),
+        (r#"quartermaster_queue_wait_seconds_count{site="lab"}"#, 1.0),
+    ] {
+        assert!((after.value(series) - expected).abs() < 1e-9, "{series}: {}", after.value(series));
+    }
+    scraper.end().await;
+}
+
+/// Records one fact; exactly these series change, each by one.
+async fn check_counts(fact: Fact, expected: &[&str]) {
+    let scraper = Scraper::start().await;
+    let ours = |name: &str| name.starts_with("choria_") || name.starts_with("quartermaster_");
+    let before = scraper.scrape().await;
+    scraper.recorder.record(fact);
+    let after = scraper.scrape().await;
+    let changed: BTreeSet<_> = after
+        .series
+        .iter()
+        .filter(|(name, value)| ours(name) && (before.value(name) - **value).abs() > 1e-12)
+        .map(|(name, value)| {
+            assert!((value - before.value(name) - 1.0).abs() < 1e-9, "{name} by {value}");
+            name.replace(",site=\"lab\"", "").replace("site=\"lab\"", "").replace("{}", "")
+        })
+        .collect();
+    assert_eq!(changed, expected.iter().map(|name| (*name).to_owned()).collect());
+    scraper.end().await;
+}
+
+fn host() -> String {
+    "web1".to_owned()
+}
+
+#[actix::test]
+async fn a_startup_event_counts_as_event_discovered() {
+    let fact = Fact::HostFound { host: host(), by: Found::Event };
+    check_counts(fact, &["choria_provisioner_event_discovered"]).await;
+}
+
+#[actix::test]
+async fn a_failed_discovery_counts_as_a_cycle_and_an_error() {
+    let fact = Fact::DiscoveryFailed { error: "no answer".to_owned() };
+    let expected = ["choria_provisioner_discover_cycles", "choria_provisioner_discovery_errors"];
+    check_counts(fact, &expected).await;
+}
+
+#[actix::test]
+async fn a_failed_host_counts_by_its_cause() {
+    let error = "refused".to_owned();
+    let fact = Fact::HostFailed { host: host(), cause: "csr", error, attempt: 1, retry_in: None };
+    let ends = "quartermaster_cycle_ends_total{cause=\"csr\"}";
+    check_counts(fact, &["choria_provisioner_provision_errors", ends]).await;
+}
+
+#[actix::test]
+async fn a_cause_outside_the_set_counts_as_other() {
+    let error = "refused".to_owned();
+    let fact = Fact::HostFailed { host: host(), cause: "web1", error, attempt: 1, retry_in: None };
+    let ends = "quartermaster_cycle_ends_total{cause=\"other\"}";
+    check_counts(fact, &["choria_provisioner_provision_errors", ends]).await;
+}
+
+#[actix::test]
+async fn a_deferred_host_counts_as_an_error_as_with_the_peer() {
+    let fact = Fact::HostDeferred { host: host(), msg: "later".to_owned(), retry_in: SOON };
+    let ends = "quartermaster_cycle_ends_total{cause=\"deferred\"}";
+    check_counts(fact, &["choria_provisioner_provision_errors", ends]).await;
+}
+
+#[actix::test]
+async fn a_helpers_shutdown_request_is_counted() {
+    let fact = Fact::ShutdownRequested { host: host() };
+    check_counts(fact, &["choria_provisioner_helper_shutdown_requests"]).await;
+}
+
+#[actix::test]
+async fn a_paused_instance_says_so() {
+    check_counts(Fact::Paused { paused: true }, &["choria_provisioner_paused"]).await;
+}
+
+#[actix::test]
+async fn an_actors_end_counts_by_actor_and_cause() {
+    let fact = Fact::ActorEnded { actor: "link", cause: "stuck", decision: String::new() };
+    check_counts(fact, &["quartermaster_actor_endings_total{actor=\"link\",cause=\"stuck\"}"]).await;
+}
+
+#[actix::test]
+async fn a_login_counts_and_sets_the_link_state() {
+    let fact = Fact::LinkChanged { connected: true, detail: String::new() };
+    check_counts(fact, &["quartermaster_link_connected", "quartermaster_link_connects_total"]).await;
+}
+
+#[actix::test]
+async fn a_dropped_sighting_counts_by_lane() {
+    let fact = Fact::SightingDropped { lane: "events" };
+    check_counts(fact, &["quartermaster_dropped_sightings_total{lane=\"events\"}"]).await;
+}
+
+#[test]
+fn the_causes_of_an_actors_end_are_those_of_supervision() {
+    assert_eq!(ExitCause::ALL.map(ExitCause::as_str), EXIT_CAUSES);
+}
+
+#[test]
+fn no_label_value_stands_twice_in_its_set() {
+    for set in [&ACTORS[..], &CYCLE_ENDS[..]] {
+        assert_eq!(set.iter().collect::<BTreeSet<_>>().len(), set.len());
+    }
+    assert_eq!(RPCS.iter().collect::<BTreeSet<_>>().len(), RPCS.len());
+}
+
+/// Resident memory of this process, in bytes.
+fn resident(scrape: &Scrape) -> f64 {
+    scrape.value("process_resident_memory_bytes")
+}
+
+#[actix::test]
+async fn fifty_thousand_hosts_with_distinct_errors_add_no_series_and_no_memory() {
+    let scraper = Scraper::start().await;
+    let before = scraper.scrape().await;
+    for n in 0..50_000 {
+        let host = format!("host{n}.example.net");
+        scraper.recorder.record(Fact::HostFound { host: host.clone(), by: Found::Event });
+        scraper.recorder.record(Fact::RpcFinished {
+            host: host.clone(),
+            agent: "choria_provision",
+            action: "jwt",
+            took: Duration::from_millis(n % 7),
+            error: (n % 3 == 0).then(|| format!("error {n}")),
+        });
+        scraper.recorder.record(Fact::ReplyRejected { host: host.clone(), reason: format!("reason {n}") });
+        let error = format!("distinct error {n}");
+        let retry_in = Some(SOON);
+        scraper.recorder.record(Fact::HostFailed { host, cause: "jwt", error, attempt: 1, retry_in });
+    }
+    let after = scraper.scrape().await;
+    assert_eq!(before.names(), after.names());
+    assert!((after.value(r#"choria_provisioner_provision_errors{site="lab"}"#) - 50_000.0).abs() < 1e-9);
+    // Generous, since the other tests of this process run meanwhile; a few series per host would be more.
+    let grown = resident(&after) - resident(&before);
+    assert!(grown < 48.0 * 1024.0 * 1024.0, "grew by {grown} bytes");
+    scraper.end().await;
+}
+
+/// Ends the keeper by force: the next life renders, and the numbers are still there.
+async fn check_numbers_survive(ending: Ending) {
+    let scraper = Scraper::start().await;
+    scraper.recorder.record(Fact::HostFound { host: host(), by: Found::Event });
+    scraper.handle.slot().try_send(Force(ending)).unwrap();
+    scraper.until_generation(2).await;
+    let after = scraper.scrape().await;
+    assert!((after.value(r#"choria_provisioner_event_discovered{site="lab"}"#) - 1.0).abs() < 1e-9);
+    quartermaster_actors::supervise::release_blocked_threads();
+    scraper.end().await;
+}
+
+#[actix::test]
+async fn the_numbers_survive_a_keeper_that_stops() {
+    check_numbers_survive(Ending::Stop).await;
+}
+
+#[actix::test]
+async fn the_numbers_survive_a_keeper_that_panics() {
+    check_numbers_survive(Ending::Panic).await;
+}
+
+#[actix::test]
+async fn the_numbers_survive_a_keeper_that_panics_in_a_future() {
+    check_numbers_survive(Ending::PanicInFuture).await;
+}
+
+#[actix::test]
+async fn the_numbers_survive_a_keeper_that_hangs() {
+    check_numbers_survive(Ending::Hang).await;
+}
+
+#[actix::test]
+async fn the_numbers_survive_a_keeper_that_blocks_its_thread() {
+    check_numbers_survive(Ending::BlockThread).await;
+}
+
+/// A log in memory, one JSON-free line per event: level, fields, message.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn logged(facts: Vec<Fact>) -> Vec<String> {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .without_time()
+        .with_target(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let recorder = Recorder::new("lab").unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        for fact in facts {
+            recorder.record(fact);
+        }
+    });
+    let bytes = log.0.lock().unwrap().clone();
+    String::from_utf8(bytes).unwrap().lines().map(|line| line.trim_start().to_owned()).collect()
+}
+
+fn check_line(fact: Fact, expected: &str) {
+    assert_eq!(logged(vec![fact]), [expected]);
+}
+
+#[test]
+fn a_discovered_host_is_logged_in_the_peers_words() {
+    check_line(
+        Fact::HostFound { host: host(), by: Found::Discovery },
+        r#"INFO Adding web1 to the provision list after discovering it component="hosts" host="web1""#,
+    );
+}
+
+#[test]
+fn a_host_found_by_event_is_logged_in_the_peers_words() {
+    check_line(
+        Fact::HostFound { host: host(), by: Found::Event },
+        r#"INFO Adding web1 to the provision list after receiving an event component="hosts" host="web1""#,
+    );
+}
+
+#[test]
+fn the_start_of_a_cycle_is_logged_in_the_peers_words() {
+    check_line(
+        Fact::CycleStarted { host: host(), attempt: 2, waited: Duration::from_millis(7) },
+        r#"INFO Provisioning web1 component="web1" host="web1" attempt=2 waited_ms=7"#,
+    );
+}
+
+#[test]
+fn a_provisioned_host_is_logged_in_the_peers_words() {
+    check_line(
+        Fact::HostProvisioned { host: host(), took: Duration::from_millis(7) },
+        r#"INFO Provisioned web1 component="web1" host="web1" took_ms=7"#,
+    );
+}
+
+#[test]
+fn a_failed_host_is_logged_in_the_peers_words() {
+    let error = "it would not".to_owned();
+    check_line(
+        Fact::HostFailed { host: host(), cause: "csr", error, attempt: 3, retry_in: None },
+        r#"ERROR Could not provision web1: it would not component="web1" host="web1" cause="csr" attempt=3 retry_in="never""#,
+    );
+}
+
+#[test]
+fn leadership_and_pauses_are_logged_in_the_peers_words() {
+    let lines = logged(vec![Fact::LeadershipWon, Fact::LeadershipLost, Fact::DiscoverySkipped]);
+    assert_eq!(
+        lines,
+        [
+            r#"INFO Became leader after winning election component="hosts""#,
+            r#"WARN Lost leadership component="hosts""#,
+            r#"WARN Skipping discovery while paused component="hosts""#,
+        ]
+    );
+}
+
+#[test]
+fn nothing_a_stranger_sends_can_begin_a_line_or_move_the_cursor() {
+    let evil = "web1\nINFO Provisioned web2\r\u{1b}[2J\u{202e}".to_owned();
+    let facts = vec![
+        Fact::HostFound { host: evil.clone(), by: Found::Event },
+        Fact::EventRejected { error: evil.clone() },
+        Fact::ReplyRejected { host: evil.clone(), reason: evil.clone() },
+        Fact::HelperSaid { host: evil.clone(), line: evil.clone() },
+        Fact::HostFailed {
+            host: evil.clone(),
+            cause: "csr",
+            error: evil.clone(),
+            attempt: 1,
+            retry_in: Some(SOON),
+        },
+        Fact::HostDeferred { host: evil.clone(), msg: evil.clone(), retry_in: SOON },
+        Fact::LinkChanged { connected: false, detail: evil.clone() },
+        Fact::DiscoveryFailed { error: evil.clone() },
+        Fact::ActorEnded { actor: "link", cause: "failed", decision: evil.clone() },
+        Fact::HelperRan {
+            host: evil.clone(),
+            took: SOON,
+            outcome: HelperOutcome::Failed,
+            error: Some(evil.clone()),
+        },
+        Fact::RpcFinished { host: evil.clone(), agent: "a", action: "b", took: SOON, error: Some(evil) },
+    ];
+    let count = facts.len();
+    let lines = logged(facts);
+    assert_eq!(lines.len(), count, "{lines:#?}");
+    for line in lines {
+        assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
+    }
+}
+
+#[test]
+fn a_huge_error_is_cut() {
+    let error = "x".repeat(1_000_000);
+    let lines = logged(vec![Fact::DiscoveryFailed { error }]);
+    assert!(lines[0].len() < 1200, "{}", lines[0].len());
+}
+
+#[test]
+fn a_flood_of_rejected_events_is_counted_whole_and_logged_in_part() {
+    let flood = (0..5000).map(|n| Fact::EventRejected { error: format!("not JSON: {n}") }).collect();
+    let lines = logged(flood);
+    // Ten a second; the recording of five thousand may straddle a second or two on a busy machine.
+    assert!((10..=50).contains(&lines.len()), "{}", lines.len());
+}
