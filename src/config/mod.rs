@@ -4,9 +4,16 @@
 //! `checked` is what the rest of the program sees. This module knows no actor.
 
 mod checked;
+mod duration;
+pub mod fault;
+pub mod raw;
+mod shell;
+pub mod yaml;
 
 pub use checked::{
     BrokerAddress, BrokerConfig, COLLECTIVE, ClusterMode, Config, ControlConfig, EnrollConfig, Features,
     HelperCommand, HelperConfig, HelperEnv, HelperProtocol, ListenAddress, LogConfig, LogLevel, LogTarget,
     RetryConfig, Security, ServerSource, TlsFiles, UpgradesConfig, VerifyKeySource,
 };
+pub use duration::{DurationError, parse_cfg_duration, parse_duration, show_duration};
+pub use shell::{SplitError, split};
