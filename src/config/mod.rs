@@ -4,10 +4,12 @@
 //! `checked` is what the rest of the program sees. This module knows no actor.
 
 mod checked;
+pub mod choria_cfg;
 mod duration;
 pub mod fault;
 pub mod raw;
 mod shell;
+pub mod surroundings;
 pub mod yaml;
 
 pub use checked::{
