@@ -15,7 +15,7 @@ use super::support::site::Site;
 fn a_stranger_with_the_lock_of_one_server_delays_only_that_one() {
     let Some(lab) = lab() else { return };
     let (locked, free) = ("web1.example.net", "web2.example.net");
-    let mut network = Network::start(lab, Kind::Plain, &[locked, free]);
+    let mut network = Network::prepare(lab, Kind::Plain, &[locked, free]);
     let site = Site::open(network.path());
     for name in [locked, free] {
         site.answer(name, &json!({"configuration": settings(&network, name)}));

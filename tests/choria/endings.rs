@@ -29,7 +29,7 @@ pub fn with_quick_retries(yaml: String) -> String {
 fn a_deferred_server_stays_in_provisioning_and_is_asked_about_again() {
     let Some(lab) = lab() else { return };
     let name = "later.example.net";
-    let mut network = Network::start(lab, Kind::Plain, &[name]);
+    let mut network = Network::prepare(lab, Kind::Plain, &[name]);
     let site = Site::open(network.path());
     site.answer(name, &json!({"defer": true, "msg": "the rack is not cabled"}));
     network.start_server(name);
@@ -50,7 +50,7 @@ fn a_deferred_server_stays_in_provisioning_and_is_asked_about_again() {
 fn a_server_the_helper_wants_shut_down_ends_with_success_and_is_not_configured() {
     let Some(lab) = lab() else { return };
     let name = "gone.example.net";
-    let mut network = Network::start(lab, Kind::Plain, &[name]);
+    let mut network = Network::prepare(lab, Kind::Plain, &[name]);
     let site = Site::open(network.path());
     site.answer(name, &json!({"shutdown": true, "msg": "not one of ours"}));
     network.start_server(name);
@@ -69,7 +69,7 @@ fn a_server_the_helper_wants_shut_down_ends_with_success_and_is_not_configured()
 fn a_server_that_returns_to_provisioning_is_a_failure_with_its_own_reason() {
     let Some(lab) = lab() else { return };
     let name = "again.example.net";
-    let mut network = Network::start(lab, Kind::Plain, &[name]);
+    let mut network = Network::prepare(lab, Kind::Plain, &[name]);
     let site = Site::open(network.path());
     // Without the setting that ends it, a server goes on provisioning after its restart.
     let mut wanting = settings(&network, name);
@@ -91,7 +91,7 @@ fn a_server_that_returns_to_provisioning_is_a_failure_with_its_own_reason() {
 fn a_restart_that_the_server_refuses_is_reported_with_the_servers_words() {
     let Some(lab) = lab() else { return };
     let name = "stuck.example.net";
-    let mut network = Network::start(lab, Kind::Plain, &[name]);
+    let mut network = Network::prepare(lab, Kind::Plain, &[name]);
     let site = Site::open(network.path());
     let mut wrong = settings(&network, name);
     wrong["plugin.choria.server.provision"] = json!("true");

@@ -17,3 +17,4 @@ mod endings;
 mod networks;
 mod support;
 mod trouble;
+mod upgrades;

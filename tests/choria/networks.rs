@@ -96,7 +96,7 @@ fn plain_settings(network: &Network, server: &str) -> Value {
 #[test]
 fn servers_of_a_plain_network_rejoin_with_the_configuration_the_helper_gave() {
     let Some(lab) = lab() else { return };
-    let mut network = Network::start(lab, Kind::Plain, &SERVERS);
+    let mut network = Network::prepare(lab, Kind::Plain, &SERVERS);
     let site = Site::open(network.path());
     for server in SERVERS {
         site.answer(server, &json!({"configuration": plain_settings(&network, server)}));
@@ -156,7 +156,7 @@ fn x509_settings(network: &Network, server: &Server) -> Value {
 
 /// `request` is the part of the helper that leaves the request to sign in `$csr`, and the key to hand out in `$key`.
 fn x509(request: &str) -> Option<(Network, Site)> {
-    let mut network = Network::start(lab()?, Kind::X509, &SERVERS);
+    let mut network = Network::prepare(lab()?, Kind::X509, &SERVERS);
     let site = Site::open(network.path());
     std::fs::create_dir(network.file("issued")).expect("a folder for what the helper issues");
     for name in SERVERS {
@@ -267,7 +267,7 @@ fn issuer_settings(network: &Network, server: &Server) -> Value {
 #[test]
 fn servers_of_an_issuer_network_rejoin_with_a_token_that_chains_to_the_issuer() {
     let Some(lab) = lab() else { return };
-    let mut network = Network::start(lab, Kind::Issuer, &SERVERS);
+    let mut network = Network::prepare(lab, Kind::Issuer, &SERVERS);
     let site = Site::open(network.path());
     for name in SERVERS {
         let reply = json!({

@@ -11,7 +11,7 @@ use super::support::site::Site;
 fn a_wrong_token_fails_visibly_and_the_daemon_goes_on() {
     let Some(lab) = lab() else { return };
     let name = "web1.example.net";
-    let mut network = Network::start(lab, Kind::Plain, &[name]);
+    let mut network = Network::prepare(lab, Kind::Plain, &[name]);
     let site = Site::open(network.path());
     site.answer(name, &json!({"configuration": settings(&network, name)}));
     network.start_server(name);

@@ -103,7 +103,12 @@ impl FakeBroker {
 
     /// Subjects subscribed to at the moment.
     pub fn subscriptions(&self) -> Vec<String> {
-        self.state().lanes.iter().filter(|(_, lane)| !lane.is_closed()).map(|(subject, _)| subject.clone()).collect()
+        self.state()
+            .lanes
+            .iter()
+            .filter(|(_, lane)| !lane.is_closed())
+            .map(|(subject, _)| subject.clone())
+            .collect()
     }
 }
 
@@ -115,7 +120,11 @@ impl Broker for FakeBroker {
     fn connect(&self, attempt: Attempt) -> BoxFuture<'static, Result<Arc<dyn Session>, ConnectFault>> {
         let me = self.clone();
         async move {
-            attempt.credentials.login(None).await.map_err(|error| ConnectFault::Credentials(error.to_string()))?;
+            attempt
+                .credentials
+                .login(None)
+                .await
+                .map_err(|error| ConnectFault::Credentials(error.to_string()))?;
             let mut state = me.state();
             state.attempts.push(attempt.address);
             if let Some(fault) = state.script.pop_front() {
@@ -161,7 +170,10 @@ impl Session for FakeSession {
         .boxed()
     }
 
-    fn subscribe(&self, subject: String) -> BoxFuture<'static, Result<BoxStream<'static, RawMessage>, PublishFault>> {
+    fn subscribe(
+        &self,
+        subject: String,
+    ) -> BoxFuture<'static, Result<BoxStream<'static, RawMessage>, PublishFault>> {
         let (lane, messages) = mpsc::unbounded_channel();
         self.0.state().lanes.push((subject, lane));
         let stream = futures::stream::unfold(messages, |mut messages| async move {

@@ -26,6 +26,9 @@ func runServer(ctx context.Context, dir string, disableTLS bool) error {
 	build.ProvisionModeDefault = "true"
 	build.ProvisionJWTFile = filepath.Join(dir, "provisioning.jwt")
 	build.ProvisionFacts = filepath.Join(dir, "facts.json")
+	if version := os.Getenv("LAB_VERSION"); version != "" {
+		build.Version = version // an upgrade put this one in the other's place
+	}
 	if err := registerAgents(); err != nil {
 		return err
 	}

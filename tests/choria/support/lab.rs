@@ -92,7 +92,19 @@ fn last_line(text: &[u8]) -> String {
 impl Lab {
     /// A command of the lab, with an environment that holds nothing of this machine's Choria.
     pub fn command(&self, home: &Path) -> Command {
-        let mut command = Command::new(&self.program);
+        Self::run_in(home, &self.program)
+    }
+
+    /// The same from a copy of the program in `file`.
+    pub fn copy(&self, file: &Path, home: &Path) -> Command {
+        std::fs::hard_link(&self.program, file).expect("a copy of the lab");
+        let mut command = Self::run_in(home, file);
+        command.env("LAB_PROGRAM", &self.program);
+        command
+    }
+
+    fn run_in(home: &Path, program: &Path) -> Command {
+        let mut command = Command::new(program);
         command
             .env_clear()
             .env("PATH", env::var_os("PATH").unwrap_or_default())

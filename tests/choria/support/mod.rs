@@ -1,10 +1,12 @@
 //! What the tests here stand on, from the outside in: the [`lab`] program, one [`network`] of it, the [`tap`] that listens
-//! there, the site's helper in [`site`], the [`provisioner`] under test, and the files of one provisioned [`server`].
+//! there, the site's helper in [`site`] and its [`repository`] of releases, the [`provisioner`] under test, and the
+//! files of one provisioned [`server`].
 pub mod json;
 pub mod lab;
 pub mod network;
 pub mod process;
 pub mod provisioner;
+pub mod repository;
 pub mod server;
 pub mod site;
 pub mod tap;

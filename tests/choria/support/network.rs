@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -36,7 +37,7 @@ pub struct Network {
 
 impl Network {
     /// Prepares a network with a folder for each of `servers`, and starts its broker and its tap, but no server.
-    pub fn start(lab: &'static Lab, kind: Kind, servers: &[&'static str]) -> Self {
+    pub fn prepare(lab: &'static Lab, kind: Kind, servers: &[&'static str]) -> Self {
         let folder = tempfile::Builder::new()
             .prefix("choria-")
             .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
@@ -68,13 +69,24 @@ impl Network {
 
     /// Starts a server and waits until it has announced itself in provisioning mode.
     pub fn start_server(&mut self, name: &'static str) {
-        let server = self.server(name);
-        let mut command = self.lab.command(self.path());
+        let command = self.lab.command(self.path());
+        self.start(name, command);
+    }
+
+    /// Starts a server from a program file of its own, which an upgrade may replace.
+    pub fn start_upgradable_server(&mut self, name: &'static str) {
+        let program = self.server(name).folder().join("choria");
+        let command = self.lab.copy(&program, self.path());
+        self.start(name, command);
+    }
+
+    fn start(&mut self, name: &'static str, mut command: Command) {
         command.arg("server");
         if self.kind == Kind::Plain {
             // In provisioning mode a server uses TLS whatever it is told; this is for afterwards.
             command.arg("--disable-tls");
         }
+        let server = self.server(name);
         let process = Process::start(command.arg(server.folder()), &self.path().join(format!("{name}.log")));
         self.servers.insert(name, process);
         self.tap.startup(name, "provision_mode_server", 1);

@@ -11,8 +11,8 @@ use zeroize::Zeroizing;
 use super::support::{HOST, Rig, jwt_call};
 use crate::link::fake::{FakeCredentials, reply_to};
 use crate::link::{
-    CallError, ConflictFlag, ConnectFault, Credentials, CredentialsError, LinkState, Login, ServerAddress, Servers,
-    SrvTarget,
+    CallError, ConflictFlag, ConnectFault, Credentials, CredentialsError, LinkState, Login, ServerAddress,
+    Servers, SrvTarget,
 };
 
 fn refusal() -> ConnectFault {
@@ -39,7 +39,9 @@ async fn a_refused_login_is_logged_once_a_minute_shows_in_the_snapshot_and_heals
     tokio::time::sleep(Duration::from_secs(300)).await;
     let snapshot = rig.link.snapshot();
     match &snapshot.state {
-        LinkState::Connecting { refused: true, last_error, .. } => assert!(last_error.contains("refused the login")),
+        LinkState::Connecting { refused: true, last_error, .. } => {
+            assert!(last_error.contains("refused the login"))
+        }
         other => panic!("{other:?}"),
     }
     assert!(snapshot.refused_logins > 15, "{}", snapshot.refused_logins);
@@ -54,7 +56,8 @@ async fn a_refused_login_is_logged_once_a_minute_shows_in_the_snapshot_and_heals
 async fn all_brokers_of_a_round_are_tried_before_any_wait() {
     tokio::time::pause();
     let rig = Rig::start(|settings| {
-        settings.servers = Servers::List((1..=3).map(|n| ServerAddress::new(format!("b{n}"), 4222)).collect());
+        settings.servers =
+            Servers::List((1..=3).map(|n| ServerAddress::new(format!("b{n}"), 4222)).collect());
     });
     rig.broker.fail_next([refusal(), ConnectFault::TimedOut(Duration::from_secs(2))]);
     let began = Instant::now();

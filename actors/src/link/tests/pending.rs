@@ -94,7 +94,10 @@ fn the_right_reply_counts() {
 
 #[test]
 fn another_hosts_reply_does_not_count() {
-    check_rejected(&bytes(|reply| reply.sender = "evil.example.net".to_owned()), "sender is `evil.example.net`");
+    check_rejected(
+        &bytes(|reply| reply.sender = "evil.example.net".to_owned()),
+        "sender is `evil.example.net`",
+    );
 }
 
 #[test]
@@ -139,7 +142,9 @@ fn a_call_with_only_invalid_replies_ends_soon_and_says_why() {
     bench.hear(&bytes(|reply| reply.agent = "rpcutil".to_owned()), 2);
     assert_eq!(bench.expire(2), [], "two seconds of grace from the first");
     match bench.expire(3).as_slice() {
-        [(7, CallError::Malformed { reason })] => assert!(reason.contains("rpcutil"), "the last reason: {reason}"),
+        [(7, CallError::Malformed { reason })] => {
+            assert!(reason.contains("rpcutil"), "the last reason: {reason}")
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -42,7 +42,10 @@ impl Rig {
         Self::with_credentials(Arc::new(FakeCredentials::new("choria=test")), change)
     }
 
-    pub fn with_credentials(credentials: Arc<dyn Credentials>, change: impl FnOnce(&mut LinkSettings)) -> Self {
+    pub fn with_credentials(
+        credentials: Arc<dyn Credentials>,
+        change: impl FnOnce(&mut LinkSettings),
+    ) -> Self {
         let mut settings = LinkSettings::new(
             Servers::List(vec![ServerAddress::new("broker.example.net", 4222)]),
             "provisioner.example.net",
@@ -62,7 +65,8 @@ impl Rig {
             random_u32: Arc::new(|| u32::MAX / 2),
             facts: Arc::new(move |fact| heard.lock().unwrap().push(fact)),
         };
-        let rig = Self { broker, resolver, link: LinkHandle::new(settings, parts), facts, owner: Owner.start() };
+        let rig =
+            Self { broker, resolver, link: LinkHandle::new(settings, parts), facts, owner: Owner.start() };
         rig.live();
         rig
     }
@@ -71,7 +75,8 @@ impl Rig {
     pub fn live(&self) -> actix::Addr<BrokerLink> {
         let factory = self.link.factory();
         let child = ChildId { name: "link", generation: 1 };
-        let birth = Birth { notice: ExitNotice::new(child, self.owner.clone().recipient()), pulse: Pulse::new() };
+        let birth =
+            Birth { notice: ExitNotice::new(child, self.owner.clone().recipient()), pulse: Pulse::new() };
         let addr = BrokerLink::create(move |ctx| factory(birth, ctx));
         self.link.slot().set(addr.clone());
         addr
