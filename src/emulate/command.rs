@@ -1,7 +1,7 @@
 //! The command `quartermaster emulate`.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quartermaster_proto::choria::Generation;
@@ -98,7 +98,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Runs the fleet until it is told to stop. Telemetry is set up already (stderr).
 pub fn run(args: &Args) -> Exit {
     let outcome = match &args.prepare {
-        Some(dir) => write_files(args, dir.clone()),
+        Some(dir) => write_files(args, dir),
         None => emulate(args),
     };
     outcome.unwrap_or_else(|(exit, report)| {
@@ -117,16 +117,16 @@ fn failed<E: std::error::Error + Send + Sync + 'static>(exit: Exit) -> impl FnOn
     }
 }
 
-fn write_files(args: &Args, dir: PathBuf) -> Result<Exit, Failed> {
+fn write_files(args: &Args, dir: &Path) -> Result<Exit, Failed> {
     let mut settings = PrepareSettings {
         token: args.token.clone(),
         upgradable: args.upgradable,
         ..PrepareSettings::default()
     };
     if let Some(broker) = args.broker.first() {
-        settings.broker = broker.split_once("://").map_or(broker.as_str(), |(_, rest)| rest).to_owned();
+        broker.split_once("://").map_or(broker.as_str(), |(_, rest)| rest).clone_into(&mut settings.broker);
     }
-    let prepared = prepare(&dir, &settings).map_err(failed(Exit::Files))?;
+    let prepared = prepare(dir, &settings).map_err(failed(Exit::Files))?;
     let mut out = std::io::stdout();
     let _ = if args.json {
         let network = |files: &super::NetworkFiles| json!({"dir": files.dir, "config": files.config, "choria_config": files.choria_config, "helper": files.helper});

@@ -32,12 +32,11 @@ pub(super) fn configure(server: &mut Server, arguments: &Arguments, now: WallClo
     };
     if let Some(Fault::AbortConfigure(times)) =
         server.fault("configure", |fault| matches!(fault, Fault::AbortConfigure(_)))
+        && server.spent.aborted < times
     {
-        if server.spent.aborted < times {
-            server.spent.aborted += 1;
-            let file = server.profile.config_file();
-            return refuse(server, format!("Could not write config: write {file}: no space left on device"));
-        }
+        server.spent.aborted += 1;
+        let file = server.profile.config_file();
+        return refuse(server, format!("Could not write config: write {file}: no space left on device"));
     }
     let mut complaints = Vec::new();
     if let Err(error) = take_tls(server, arguments, &mut complaints) {
@@ -51,7 +50,7 @@ pub(super) fn configure(server: &mut Server, arguments: &Arguments, now: WallClo
         server.disk.server_jwt = Some(server_jwt.to_owned());
     }
     let lines = config.len() + 1;
-    server.disk.config = Some(Box::new(config));
+    server.disk.config = Some(config);
     server.record.config_digest = Some(hex::encode(Sha256::digest(text.as_bytes())));
     for (argument, suffix, what) in [
         ("action_policies", ".policy", "Action Policies"),
@@ -65,7 +64,7 @@ pub(super) fn configure(server: &mut Server, arguments: &Arguments, now: WallClo
     }
     let again = server.record.configures > 0;
     server.record.configures += 1;
-    let mut turn = Turn::of(message(format!("Wrote {lines} lines to {}", server.profile.config_file())));
+    let mut turn = Turn::of(message(&format!("Wrote {lines} lines to {}", server.profile.config_file())));
     turn.before.extend(complaints.into_iter().map(|text| server.complain(text)));
     turn.before.push(Action::Note(Note::Configured(again)));
     turn.before.push(server.event(EventKind::Provisioned, now));

@@ -203,10 +203,11 @@ fn parse_entry(entry: &str) -> Result<Entry, FaultError> {
         None => (what, None),
     };
     // `facts=2MiB` is what one wants to write when all servers have large facts.
-    if name == "facts" && argument.is_none() {
-        if let Some(size) = parse_size(value) {
-            return Ok(Entry { kind: Kind::Fixed(Fault::Facts(size)), action, who: Who::Share(1.0) });
-        }
+    if name == "facts"
+        && argument.is_none()
+        && let Some(size) = parse_size(value)
+    {
+        return Ok(Entry { kind: Kind::Fixed(Fault::Facts(size)), action, who: Who::Share(1.0) });
     }
     let kind = parse_kind(name, argument)?;
     Ok(Entry { kind, action, who: parse_who(entry, value)? })
@@ -346,7 +347,7 @@ mod tests {
     #[test]
     fn arguments_are_read() {
         check("late:300ms=all", &[Fault::Late(Duration::from_millis(300))]);
-        check("lock:2m=all", &[Fault::Lock(Duration::from_secs(120))]);
+        check("lock:2m=all", &[Fault::Lock(Duration::from_mins(2))]);
         check("clock:-90s=all", &[Fault::ClockOff(-90)]);
         check("abort_configure:2=all", &[Fault::AbortConfigure(2)]);
         check("facts:64KiB=all", &[Fault::Facts(65_536)]);

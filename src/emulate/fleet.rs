@@ -79,6 +79,28 @@ impl FleetSettings {
     }
 }
 
+impl FleetSettings {
+    /// What the servers share.
+    pub(super) fn profile(&self) -> Profile {
+        Profile {
+            generation: self.network.generation(),
+            token: self.network.claims.cht.clone(),
+            jwt: self.network.jwt.clone(),
+            hostile_jwts: self.network.hostile_jwts(clock::now()),
+            upgradable: self.network.claims.update,
+            version: self.version.clone(),
+            facts: self.facts.clone(),
+            config_dir: self.config_dir.clone(),
+            hop: self.brokers.first().cloned().unwrap_or_default(),
+            reply_delay: self.reply_delay,
+            restart_delay: self.restart_delay,
+            server_key: self.network.server_key.clone(),
+            keys: KeyPool::new(self.rsa_keys),
+            seed: self.seed,
+        }
+    }
+}
+
 /// Why a fleet could not be started, or did not get where it should.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
@@ -131,25 +153,12 @@ impl Fleet {
     pub async fn start(settings: FleetSettings) -> Result<FleetHandle, FleetError> {
         serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&settings.facts)
             .map_err(FleetError::Facts)?;
-        let broker = settings.brokers.first().ok_or(FleetError::NoBroker)?;
+        if settings.brokers.is_empty() {
+            return Err(FleetError::NoBroker);
+        }
         let identities = identities(&settings.identity_format, settings.servers)?;
         let claims = &settings.network.claims;
-        let profile = Arc::new(Profile {
-            generation: settings.network.generation(),
-            token: claims.cht.clone(),
-            jwt: settings.network.jwt.clone(),
-            hostile_jwts: settings.network.hostile_jwts(clock::now()),
-            upgradable: claims.update,
-            version: settings.version.clone(),
-            facts: settings.facts.clone(),
-            config_dir: settings.config_dir.clone(),
-            hop: broker.clone(),
-            reply_delay: settings.reply_delay,
-            restart_delay: settings.restart_delay,
-            server_key: settings.network.server_key.clone(),
-            keys: KeyPool::new(settings.rsa_keys),
-            seed: settings.seed,
-        });
+        let profile = Arc::new(settings.profile());
         let ledger = Arc::new(Ledger::new(settings.servers));
         let user = (!claims.chusr.is_empty() && !claims.chpwd.is_empty())
             .then(|| (claims.chusr.clone(), claims.chpwd.clone()));
@@ -197,7 +206,7 @@ impl Fleet {
             };
             tasks.push(tokio::spawn(async move {
                 tokio::time::sleep(delay).await;
-                task.run().await
+                Box::pin(task.run()).await
             }));
         }
         Ok(FleetHandle { groups, ledger, tasks, stop })
@@ -327,7 +336,8 @@ impl FleetHandle {
         }
     }
 
-    /// Waits until every server has announced itself.
+    /// Waits until every server has sent its startup event. The broker reads it after the subscriptions, a moment later: who
+    /// must not be earlier than the subscriptions waits for the event itself.
     pub async fn wait_until_announced(&self, limit: Duration) -> Result<FleetStats, FleetError> {
         self.wait_until(limit, |stats| stats.down == 0).await
     }
@@ -356,10 +366,10 @@ impl FleetHandle {
     pub async fn failed(&mut self) -> FleetError {
         loop {
             let finished = self.tasks.iter().position(JoinHandle::is_finished);
-            if let Some(position) = finished {
-                if let Ok(Err(error)) = self.tasks.swap_remove(position).await {
-                    return FleetError::Connection(error);
-                }
+            if let Some(position) = finished
+                && let Ok(Err(error)) = self.tasks.swap_remove(position).await
+            {
+                return FleetError::Connection(error);
             }
             self.ledger.changed().await;
         }

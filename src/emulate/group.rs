@@ -101,7 +101,7 @@ impl Task {
     /// Runs until it is told to stop.
     pub(super) async fn run(self) -> Result<(), ConnectError> {
         let stop = self.stop.clone();
-        stop.run_until_cancelled(self.work()).await.unwrap_or(Ok(()))
+        Box::pin(stop.run_until_cancelled(self.work())).await.unwrap_or(Ok(()))
     }
 
     async fn work(self) -> Result<(), ConnectError> {
@@ -133,7 +133,7 @@ impl Task {
         }
         match self.subscriptions {
             Subscriptions::Wildcard => {
-                live.inbox.push(subscribe(&client, format!("{COLLECTIVE}.node.>")).await?)
+                live.inbox.push(subscribe(&client, format!("{COLLECTIVE}.node.>")).await?);
             }
             Subscriptions::Exact => {
                 for identity in self.group.index.keys() {
@@ -172,22 +172,18 @@ impl Task {
         };
         let node =
             message.subject.as_str().strip_prefix(COLLECTIVE).and_then(|rest| rest.strip_prefix(".node."));
-        match node {
-            Some(identity) => match self.group.index.get(identity) {
-                Some(position) => self.deliver(live, *position, &open).await,
-                // The wildcard sees the requests of other fleets on this broker too.
-                None => Ok(()),
-            },
-            None => {
-                for position in 0..self.group.len() {
-                    self.deliver(live, position, &open).await?;
-                    if position % BATCH == BATCH - 1 {
-                        tokio::task::yield_now().await;
-                    }
-                }
-                Ok(())
+        if let Some(identity) = node {
+            // The wildcard sees the requests of other fleets on this broker too.
+            let Some(position) = self.group.index.get(identity) else { return Ok(()) };
+            return self.deliver(live, *position, &open).await;
+        }
+        for position in 0..self.group.len() {
+            self.deliver(live, position, &open).await?;
+            if position % BATCH == BATCH - 1 {
+                tokio::task::yield_now().await;
             }
         }
+        Ok(())
     }
 
     async fn deliver(
@@ -234,7 +230,7 @@ impl Task {
                     self.publish(live, subject, payload).await;
                 }
                 Action::Publish { subject, payload, delay } => {
-                    live.schedule(delay, Due::Publish(subject, payload))
+                    live.schedule(delay, Due::Publish(subject, payload));
                 }
                 Action::Wake(delay) => live.schedule(delay, Due::Wake(position)),
                 // On a shared connection the others live on; a server that is gone answers nothing anyway.

@@ -106,7 +106,9 @@ pub fn hostile_token(
         Malformation::JwtWrongPurpose => sign(&provisioning_claims(order, "choria_server"), key),
         Malformation::JwtOtherKey => {
             let mut stranger = key.to_bytes();
-            stranger.iter_mut().for_each(|byte| *byte ^= 0x5a);
+            for byte in &mut stranger {
+                *byte ^= 0x5a;
+            }
             provisioning_token(order, &SigningKey::from_bytes(&stranger))
         }
         Malformation::JwtGarbage => "this is no token".to_owned(),

@@ -22,7 +22,11 @@ pub mod prepare;
 mod profile;
 mod provision;
 mod record;
+#[cfg(test)]
+mod recorded;
 pub mod server;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod verify;
 mod wire;

@@ -9,6 +9,8 @@ use quartermaster_proto::choria::token::{ProvisioningClaims, TokenError, VerifyK
 use quartermaster_proto::time::WallClock;
 use zeroize::Zeroizing;
 
+use super::clock;
+use super::dice::Dice;
 use super::malformation::{Malformation, TABLE};
 use super::mint::{self, ProvisioningOrder};
 
@@ -60,6 +62,36 @@ impl Network {
         let jwt = jwt.trim().to_owned();
         let claims = parse_provisioning(&jwt).map_err(NetworkError::Token)?;
         Ok(Self { jwt, claims, signer: None, server_key: None })
+    }
+
+    /// A network made up on the spot, with keys drawn from `seed`: for tests that need no provisioner of another process.
+    pub fn generate(
+        seed: u64,
+        token: &str,
+        generation: Generation,
+        upgradable: bool,
+    ) -> Result<Self, NetworkError> {
+        let mut dice = Dice::new(seed, "network");
+        let key = SigningKey::from_bytes(&dice.bytes32());
+        let order = ProvisioningOrder {
+            token: token.to_owned(),
+            urls: "nats://127.0.0.1:4222".to_owned(),
+            extensions: Some(serde_json::json!({"rack": "r1"})),
+            v2: generation == Generation::V2,
+            upgradable,
+            from: clock::now(),
+            valid_seconds: 30 * 86_400,
+            id: dice.bytes16(),
+        };
+        let mut network = Self::from_jwt(&mint::provisioning_token(&order, &key))?;
+        network.server_key = Some(VerifyKey::Ed25519(key.verifying_key().to_bytes()));
+        network.signer = Some(key);
+        Ok(network)
+    }
+
+    /// The public key that provisioning tokens are verified with, 64 hexadecimal digits; none when it is not known.
+    pub fn verify_key(&self) -> Option<String> {
+        self.signer.as_ref().map(|key| hex::encode(key.verifying_key().to_bytes()))
     }
 
     /// The network in a directory that [`super::prepare`] has written.

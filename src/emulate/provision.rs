@@ -105,7 +105,7 @@ pub(super) fn choria_provision(
         "configure" => configure::configure(server, &arguments, now),
         "restart" => restart(server, &arguments, now),
         "release_update" => release_update(server, &arguments, now),
-        _ => shutdown(server, now),
+        _ => shutdown(server),
     }
 }
 
@@ -180,7 +180,7 @@ fn restart(server: &mut Server, arguments: &Arguments, now: WallClock) -> Turn {
     };
     let delay = Duration::from_secs(2) + server.dice.seconds_below(splay);
     let mut turn = restarting(server, delay, now);
-    turn.answer = message(format!("Restarting Choria Server after {}", go_duration(delay)));
+    turn.answer = message(&format!("Restarting Choria Server after {}", go_duration(delay)));
     if let Some(first) = server.record.first_request {
         let nanos = u64::try_from(now.nanos().saturating_sub(first.nanos())).unwrap_or(0);
         server.record.cycle_ms = Some(nanos / 1_000_000);
@@ -229,22 +229,21 @@ fn release_update(server: &mut Server, arguments: &Arguments, now: WallClock) ->
     turn.before.push(Action::Note(Note::Updated));
     turn.takes = takes;
     if takes < AGENT_LIMIT {
-        turn.answer = message(format!("Restarting Choria Server after {}", go_duration(delay)));
+        turn.answer = message(&format!("Restarting Choria Server after {}", go_duration(delay)));
     }
     turn
 }
 
-fn shutdown(server: &mut Server, now: WallClock) -> Turn {
+fn shutdown(server: &mut Server) -> Turn {
     let delay = server.dice.seconds_below(10);
-    let mut turn = Turn::of(message(format!("Shutting Choria Server down after {}", go_duration(delay))));
+    let mut turn = Turn::of(message(&format!("Shutting Choria Server down after {}", go_duration(delay))));
     turn.after.extend(server.enter(Phase::Stopping));
     turn.after.push(Action::Wake(server.profile.restart_delay.unwrap_or(delay)));
-    let _ = now;
     turn
 }
 
 /// The one output of the actions that only report.
-pub(super) fn message(text: String) -> Answer {
+pub(super) fn message(text: &str) -> Answer {
     Answer::Done(json!({ "message": text }).to_string())
 }
 
@@ -261,7 +260,7 @@ fn provisions(config: &BTreeMap<String, String>) -> Option<bool> {
 
 /// How the server connects with its new configuration; none when it provisions again (choria.md 4.1).
 pub(super) fn serving(server: &Server) -> Option<Serving> {
-    let config = server.disk.config.as_deref()?;
+    let config = server.disk.config.as_ref()?;
     if provisions(config) != Some(false) {
         return None;
     }

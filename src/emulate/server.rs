@@ -3,6 +3,7 @@
 //! It knows no socket and no clock. `start` is called once, then `receive` for each request and `wake` for each
 //! [`Action::Wake`] that has come due.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,7 +128,7 @@ pub struct Server {
 pub(super) struct Disk {
     pub(super) seed: Option<[u8; 32]>,
     pub(super) server_jwt: Option<String>,
-    pub(super) config: Option<Box<std::collections::BTreeMap<String, String>>>,
+    pub(super) config: Option<BTreeMap<String, String>>,
     pub(super) version: Option<String>,
 }
 
@@ -265,10 +266,9 @@ impl Server {
         actions.extend(turn.before);
         if self.fault(&call.action, |fault| matches!(fault, Fault::Silence)).is_none()
             && !self.loses_reply(&call.action, &turn.answer)
+            && let Some(payload) = wire::payload(&call.action, &turn.answer)
         {
-            if let Some(payload) = wire::payload(&call.action, &turn.answer) {
-                self.reply(open, &call.action, payload, turn.takes, now, &mut actions);
-            }
+            self.reply(open, &call.action, payload, turn.takes, now, &mut actions);
         }
         actions.extend(turn.after);
         actions
@@ -408,10 +408,10 @@ impl Server {
         if self.fault(action, |fault| matches!(fault, Fault::Duplicate)).is_some() {
             actions.push(publish(sealed));
         }
-        if self.fault(action, |fault| matches!(fault, Fault::TwoReplies)).is_some() {
-            if let Some(raced) = raced {
-                actions.push(publish(wire::seal(self, open, raced, None, now)));
-            }
+        if self.fault(action, |fault| matches!(fault, Fault::TwoReplies)).is_some()
+            && let Some(raced) = raced
+        {
+            actions.push(publish(wire::seal(self, open, raced, None, now)));
         }
     }
 
@@ -435,11 +435,12 @@ impl Server {
         match provision::serving(self) {
             Some(serving) if !relapses => {
                 actions.extend(self.enter(Phase::Provisioned));
+                let version = self.version().to_owned();
                 let event = wire::event(
                     EventKind::Startup,
                     &serving.identity,
                     "server",
-                    &self.version().to_owned(),
+                    &version,
                     None,
                     self.dice.bytes16(),
                     now,

@@ -3,5 +3,7 @@
 //! A nats-server is found or fetched by `tools/get-nats-server`. Where that cannot be done a test says so in one line and
 //! passes, unless `QM_REQUIRE_ALL=1` asks for everything.
 
+mod emulate_client;
+mod emulate_fleet;
 mod support;
 mod support_works;
