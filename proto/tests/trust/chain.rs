@@ -262,8 +262,8 @@ fn an_empty_field_is_no_order() {
 
 fn expiry(exp: Option<i64>, signer_exp: i64) -> (i64, Option<IssueWarning>) {
     let issuer = TokenIssuer::new(signer(), Some(&signing_token(Some(signer_exp)))).unwrap();
-    let issued = issue(&ServerTokenOrder { exp, ..order() }, &issuer);
-    (issued.claims.standard.exp.unwrap(), issued.warning)
+    let token = issue(&ServerTokenOrder { exp, ..order() }, &issuer);
+    (token.claims.standard.exp.unwrap(), token.warning)
 }
 
 #[test]

@@ -124,10 +124,10 @@ fn read_extension(extension: &X509Extension<'_>, facts: &mut CsrFacts) -> Result
             }
         }
         ParsedExtension::BasicConstraints(basic) if basic.ca => {
-            facts.authority = Some("basic constraints CA:TRUE")
+            facts.authority = Some("basic constraints CA:TRUE");
         }
         ParsedExtension::KeyUsage(usage) if usage.key_cert_sign() => {
-            facts.authority = Some("key usage keyCertSign")
+            facts.authority = Some("key usage keyCertSign");
         }
         ParsedExtension::KeyUsage(usage) if usage.crl_sign() => facts.authority = Some("key usage cRLSign"),
         ParsedExtension::NSCertType(kind) if kind.ssl_ca() || kind.smime_ca() || kind.object_signing_ca() => {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use x509_parser::asn1_rs::{Any, FromDer as _, Tag};
+use x509_parser::asn1_rs::{Any, Class, FromDer as _, Tag};
 use x509_parser::extensions::GeneralName;
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
@@ -164,7 +164,9 @@ fn texts_inside(der: &[u8], depth: usize, texts: &mut Vec<String>) -> bool {
             if depth >= MAX_DEPTH || !texts_inside(any.data, depth + 1, texts) {
                 return false;
             }
-        } else if !matches!(any.tag(), Tag::Integer | Tag::Oid | Tag::Boolean | Tag::Null | Tag::Enumerated) {
+        } else if any.class() != Class::Universal
+            || !matches!(any.tag(), Tag::Integer | Tag::Oid | Tag::Boolean | Tag::Null | Tag::Enumerated)
+        {
             return false;
         }
     }

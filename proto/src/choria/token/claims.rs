@@ -114,12 +114,14 @@ pub(crate) fn decode(jwt: &str, key: &VerifyKey) -> Result<Claims, TokenError> {
     if !key.allows(&header.alg) {
         return Err(TokenError::Algorithm { found: shown(&header.alg), expected: key.accepts() });
     }
-    let mut validation = Validation::default();
-    validation.algorithms = key.algorithms();
+    let mut validation = Validation {
+        algorithms: key.algorithms(),
+        validate_exp: false,
+        validate_nbf: false,
+        validate_aud: false,
+        ..Validation::default()
+    };
     validation.required_spec_claims.clear();
-    validation.validate_exp = false;
-    validation.validate_nbf = false;
-    validation.validate_aud = false;
     match jsonwebtoken::decode::<Box<RawValue>>(jwt, &key.decoding_key(), &validation) {
         Ok(token) => Claims::read(token.claims.get()),
         Err(error) => Err(match error.kind() {

@@ -88,11 +88,10 @@ fn rsa_from_pem(text: &str) -> Result<VerifyKey, TokenError> {
         {
             Ok(VerifyKey::Rsa { der: spki.subject_public_key.data.to_vec() })
         }
-        Ok(_) => Err(not_rsa),
         // The label PUBLIC KEY around the bare RSAPublicKey of PKCS#1 is what Choria servers write themselves.
         Err(_) if aws_lc_rs::rsa::PublicKey::from_der(&spki_der).is_ok() => {
             Ok(VerifyKey::Rsa { der: spki_der })
         }
-        Err(_) => Err(not_rsa),
+        _ => Err(not_rsa),
     }
 }
