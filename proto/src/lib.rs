@@ -4,6 +4,7 @@
 //! answers with an error, never with a panic.
 
 pub mod choria;
+pub mod fuzzing;
 pub mod helper;
 pub mod json;
 pub mod text;

@@ -27,8 +27,7 @@ fn compare_part(left: &str, right: &str) -> Ordering {
             (None, None) => return Ordering::Equal,
             (Some("~"), Some("~")) => Ordering::Equal,
             (Some("~"), _) => Ordering::Less,
-            (_, Some("~")) => Ordering::Greater,
-            (Some(_), None) => Ordering::Greater,
+            (_, Some("~")) | (Some(_), None) => Ordering::Greater,
             (None, Some(_)) => Ordering::Less,
             (Some(left), Some(right)) => compare_segment(left, right),
         };

@@ -124,15 +124,17 @@ fn only_object(text: &str) -> Result<&str, HelperReplyError> {
     }
 }
 
+/// What is wrong, without the parser's own line and column: the offset says it for the whole output.
 fn syntax(error: &serde_json::Error) -> String {
-    match JsonError::invalid(error) {
-        JsonError::Invalid { detail } => detail,
-        other => other.to_string(),
-    }
+    let detail = JsonError::invalid(error).to_string();
+    detail.rsplit_once(" at line ").map_or(detail.clone(), |(what, _)| what.to_owned())
 }
 
 /// The byte offset of a parser's line (from 1) and column (from 1, 0 at a line's start).
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let before: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    (before + column.saturating_sub(1)).min(text.len())
+    (before + column).saturating_sub(1).min(text.len())
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,8 +49,9 @@ struct SecureReply<'a> {
     hash: Cow<'a, str>,
 }
 
+/// A payload and what routes it.
 #[derive(Serialize, Deserialize)]
-struct Message<'a, E> {
+struct Layered<'a, E> {
     #[serde(borrow)]
     protocol: Cow<'a, str>,
     #[serde(borrow)]
@@ -88,7 +89,7 @@ struct ReplyEnvelope<'a> {
 
 pub(super) fn request_body(request: &Request) -> Result<Zeroizing<Vec<u8>>, WireError> {
     let payload = std::str::from_utf8(&request.payload).map_err(|_| WireError::NotText)?;
-    Ok(json::to_secret_bytes(&Message {
+    Ok(json::to_secret_bytes(&Layered {
         protocol: REQUEST.into(),
         message: payload.into(),
         envelope: RequestEnvelope {
@@ -146,7 +147,7 @@ pub(super) fn open_secure_request(bytes: &[u8]) -> Result<(Zeroizing<Vec<u8>>, P
 }
 
 pub(super) fn open_request_body(bytes: &[u8]) -> Result<Request, WireError> {
-    let message: Message<'_, Object<RequestEnvelope<'_>>> =
+    let message: Layered<'_, Object<RequestEnvelope<'_>>> =
         json::object(bytes, &Limits::FRAME).map_err(WireError::json(Layer::Message))?;
     if message.protocol != REQUEST {
         return Err(WireError::protocol(Layer::Message, &message.protocol));
@@ -181,7 +182,7 @@ pub(super) fn open_request_body(bytes: &[u8]) -> Result<Request, WireError> {
 
 pub(super) fn secure_reply(reply: &Reply) -> Result<Zeroizing<Vec<u8>>, WireError> {
     let payload = std::str::from_utf8(&reply.payload).map_err(|_| WireError::NotText)?;
-    let message = json::to_secret_text(&Message {
+    let message = json::to_secret_text(&Layered {
         protocol: REPLY.into(),
         message: payload.into(),
         envelope: ReplyEnvelope {
@@ -208,7 +209,7 @@ pub(super) fn open_reply(bytes: &[u8]) -> Result<Reply, WireError> {
     if secure.hash != STANDARD.encode(Sha256::digest(secure.message.as_bytes())) {
         return Err(WireError::Hash);
     }
-    let message: Message<'_, Object<ReplyEnvelope<'_>>> =
+    let message: Layered<'_, Object<ReplyEnvelope<'_>>> =
         json::object(secure.message.as_bytes(), &Limits::FRAME).map_err(WireError::json(Layer::Message))?;
     if message.protocol != REPLY {
         return Err(WireError::protocol(Layer::Message, &message.protocol));
