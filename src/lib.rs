@@ -10,3 +10,5 @@ pub mod telemetry;
 pub mod demo;
 pub mod emulate;
 pub mod helper_test;
+
+pub mod init;

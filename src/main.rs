@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    quartermaster::cli::main().into()
+    quartermaster::init::if_first_process().unwrap_or_else(|| quartermaster::cli::main().into())
 }

@@ -1,0 +1,3 @@
+module example.net/choria-helper
+
+go 1.21

@@ -1,0 +1,1 @@
+//! As process 1.

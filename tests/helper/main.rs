@@ -1,0 +1,8 @@
+//! The sample helpers through the real runner, `quartermaster helper test`, and life as process 1.
+
+#[cfg(test)]
+mod init;
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod support;
