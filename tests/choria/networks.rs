@@ -248,7 +248,8 @@ openssl req -new -key "$key" -subj "/CN=$identity" -out "$csr"
     }
 }
 
-fn issuer_settings(network: &Network, server: &Server) -> Value {
+/// Settings a server of an issuer network needs to serve in it.
+pub fn issuer_settings(network: &Network, server: &Server) -> Value {
     let issuer = std::fs::read_to_string(network.file("issuer.public")).expect("the issuer's key");
     json!({
         "identity": server.name,

@@ -161,10 +161,20 @@ func prepareIssuer(f folder, d description) (string, error) {
 	if err := brokerToken(f, issuer); err != nil {
 		return "", err
 	}
+	signer, _, err := f.keyPair("signer")
+	if err != nil {
+		return "", err
+	}
+	listener, _, err := f.keyPair("tap")
+	if err != nil {
+		return "", err
+	}
+	all := &tokens.ClientPermissions{ServerProvisioner: true, StreamsUser: true, ElectionUser: true}
 	err = firstError(
-		clientToken(f, "signer", "choria=provisioner_signer", issuer,
-			&tokens.ClientPermissions{ServerProvisioner: true, StreamsUser: true, ElectionUser: true}),
-		clientToken(f, "tap", "choria=tap", issuer, &tokens.ClientPermissions{OrgAdmin: true}),
+		clientToken(f, "signer", "choria=provisioner_signer", signer, issuer, all),
+		// The same login before somebody remembered to let it provision.
+		clientToken(f, "powerless", "choria=provisioner_signer", signer, issuer, &tokens.ClientPermissions{StreamsUser: true}),
+		clientToken(f, "tap", "choria=tap", listener, issuer, &tokens.ClientPermissions{OrgAdmin: true}),
 	)
 	if err != nil {
 		return "", err
@@ -264,11 +274,7 @@ func brokerToken(f folder, issuer ed25519.PrivateKey) error {
 	return writeToken(f, "broker", claims, issuer)
 }
 
-func clientToken(f folder, name, caller string, issuer ed25519.PrivateKey, may *tokens.ClientPermissions) error {
-	public, _, err := f.keyPair(name)
-	if err != nil {
-		return err
-	}
+func clientToken(f folder, file, caller string, public ed25519.PublicKey, issuer ed25519.PrivateKey, may *tokens.ClientPermissions) error {
 	claims, err := tokens.NewClientIDClaims(caller, nil, "choria", nil, "", "", day, may, public)
 	if err != nil {
 		return err
@@ -276,7 +282,7 @@ func clientToken(f folder, name, caller string, issuer ed25519.PrivateKey, may *
 	if err := claims.AddOrgIssuerData(issuer); err != nil {
 		return err
 	}
-	return writeToken(f, name, claims, issuer)
+	return writeToken(f, file, claims, issuer)
 }
 
 func writeToken(f folder, name string, claims jwt.Claims, key ed25519.PrivateKey) error {

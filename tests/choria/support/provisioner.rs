@@ -23,12 +23,17 @@ impl Provisioner {
 
     /// Starts it with another YAML file of the network.
     pub fn start_with(network: &Network, yaml: &str) -> Self {
+        Self::start_with_both(network, yaml, "choria.cfg")
+    }
+
+    /// Starts it with other files of the network.
+    pub fn start_with_both(network: &Network, yaml: &str, choria: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quartermaster"));
         command
             .args(["run", "--config"])
             .arg(network.file(yaml))
             .arg("--choria-config")
-            .arg(network.file("choria.cfg"))
+            .arg(network.file(choria))
             .current_dir(network.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
