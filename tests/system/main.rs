@@ -6,4 +6,8 @@
 mod emulate_client;
 mod emulate_fleet;
 mod support;
+
+mod link_connects;
+mod link_reconnects;
+mod link_replies;
 mod support_works;

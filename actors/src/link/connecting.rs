@@ -165,7 +165,7 @@ impl Life {
                 streams.push(events.map(move |message| Arrived::Event(index, message)).boxed());
             }
             streams.push(session.notices().map(Arrived::Notice).boxed());
-            // Requests may follow only once the broker knows where replies go.
+            // One connection keeps its order: the broker learns where replies go before it sees the first request.
             session.flush().await?;
             Ok::<_, super::broker::PublishFault>(streams)
         };

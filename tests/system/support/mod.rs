@@ -1,10 +1,11 @@
 //! What system tests share: brokers to start, stop, freeze and look into, and certificates for them.
 mod authority;
 mod broker;
+pub mod link;
 mod require;
 mod wait;
 
 pub use authority::{Authority, Issued};
 pub use broker::{Broker, BrokerOptions};
 pub use require::{nats_server, skip};
-pub use wait::{eventually, eventually_within};
+pub use wait::eventually;

@@ -32,7 +32,8 @@ async fn every_host_that_answers_is_yielded_once_and_the_window_closes_after_the
         .unwrap();
     assert_eq!(*seen.lock().unwrap(), ["n1.example.net", "n2.example.net"]);
     assert_eq!((found.found, found.dropped), (2, 0));
-    assert_eq!(began.elapsed().as_millis(), 300);
+    let took = began.elapsed().as_millis();
+    assert!((300..=305).contains(&took), "{took} ms");
     let request = open_request(&rig.broker.published()[0].payload).unwrap().request;
     assert_eq!(request.filter.agent, ["choria_provision"]);
     assert_eq!(request.agent, "discovery");
