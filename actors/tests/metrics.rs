@@ -43,7 +43,7 @@ impl Scraper {
         let handle = MetricsHandle::new();
         let settings = OverseerSettings {
             ping_every: Duration::from_millis(10),
-            stuck_after: Duration::from_millis(500),
+            stuck_after: Duration::from_secs(2),
             restarts_at_once: 1,
         };
         let keeper = MetricsKeeper::owned(&handle, &recorder);

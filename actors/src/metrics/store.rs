@@ -384,6 +384,6 @@ mod tests {
     }
 
     fn lines(text: &[u8]) -> usize {
-        text.iter().filter(|byte| **byte == b'\n').count()
+        text.split(|byte| *byte == b'\n').count()
     }
 }

@@ -1,8 +1,9 @@
 //! Fail points: any owned actor can be made to end in every way there is. Only with the feature `testing`.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Message, WrapFuture};
+use actix::{Actor, ActorContext, AsyncContext, Context, Message, System, WrapFuture};
 
 /// A way to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +30,14 @@ impl Ending {
 #[rtype(result = "()")]
 pub struct Force(pub Ending);
 
-/// How often blocked threads were released; a thread waits for a number above the one it saw.
-static RELEASES: (Mutex<u64>, Condvar) = (Mutex::new(0), Condvar::new());
+/// How often the blocked threads of each actix system were released. Tests have a system each, and must not release one
+/// another's threads.
+static RELEASES: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
+static RELEASED: Condvar = Condvar::new();
+
+fn releases() -> MutexGuard<'static, BTreeMap<usize, u64>> {
+    RELEASES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Carries a forced ending out. Called by the handler that [`crate::supervised!`] writes.
 pub fn force<A: Actor<Context = Context<A>>>(me: &A, ending: Ending, ctx: &mut Context<A>) {
@@ -44,19 +51,18 @@ pub fn force<A: Actor<Context = Context<A>>>(me: &A, ending: Ending, ctx: &mut C
             ctx.wait(std::future::pending::<()>().into_actor(me));
         }
         Ending::BlockThread => {
-            let (releases, changed) = &RELEASES;
-            let guard = releases.lock().unwrap_or_else(PoisonError::into_inner);
-            let seen = *guard;
-            drop(changed.wait_while(guard, |now| *now == seen));
+            let system = System::current().id();
+            let guard = releases();
+            let seen = guard.get(&system).copied();
+            drop(RELEASED.wait_while(guard, |now| now.get(&system).copied() == seen));
         }
     }
 }
 
-/// Lets every thread go that [`Ending::BlockThread`] blocked so far.
+/// Lets every thread of the current actix system go that [`Ending::BlockThread`] has blocked so far.
 pub fn release_blocked_threads() {
-    let (releases, changed) = &RELEASES;
-    *releases.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-    changed.notify_all();
+    *releases().entry(System::current().id()).or_default() += 1;
+    RELEASED.notify_all();
 }
 
 #[expect(

@@ -76,7 +76,7 @@ fn at_once_falls_back_to_the_first_delay_the_second_time() {
 fn a_calm_life_ends_the_streak() {
     let policy = policy(100, 1000, 0.0);
     let (history, now) = after(4, &policy);
-    let decision = policy.decide(ExitCause::Panicked, &history, now + Duration::from_secs(60), 0.0);
+    let decision = policy.decide(ExitCause::Panicked, &history, now + Duration::from_mins(1), 0.0);
     assert_eq!(delay(&decision), Duration::from_millis(100));
 }
 
@@ -204,12 +204,12 @@ proptest! {
 async fn a_declared_wait_excuses_until_its_limit_or_its_end() {
     let pulse = Pulse::new();
     assert!(!pulse.is_excused());
-    pulse.excuse(Duration::from_secs(60));
+    pulse.excuse(Duration::from_mins(1));
     tokio::time::advance(Duration::from_secs(59)).await;
     assert!(pulse.is_excused());
     tokio::time::advance(Duration::from_secs(1)).await;
     assert!(!pulse.is_excused());
-    pulse.excuse(Duration::from_secs(60));
+    pulse.excuse(Duration::from_mins(1));
     pulse.resume();
     assert!(!pulse.is_excused());
 }
