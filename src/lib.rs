@@ -6,6 +6,7 @@ pub mod cli;
 pub mod config;
 pub mod exit;
 pub mod telemetry;
+pub mod web;
 
 pub mod demo;
 pub mod emulate;

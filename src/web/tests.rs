@@ -1,0 +1,346 @@
+//! The pages over real sockets, byte by byte.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use quartermaster_actors::control::{PausedBy, RunState};
+use quartermaster_actors::link::{LinkSnapshot, LinkState};
+use quartermaster_actors::metrics::{MetricsHandle, MetricsKeeper, Recorder};
+use quartermaster_actors::supervise::{Ending, Force, Overseer, OverseerHandle, OverseerSettings};
+use tokio::sync::watch;
+
+use super::*;
+use crate::config::ListenAddress;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A web server on a free port, with a state the test can change.
+struct Site {
+    address: SocketAddr,
+    run_state: watch::Sender<RunState>,
+    link: Arc<Mutex<LinkState>>,
+    metrics: MetricsHandle,
+    overseer: OverseerHandle,
+    handle: actix_web::dev::ServerHandle,
+}
+
+/// An answer, taken apart.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+impl Site {
+    async fn open() -> Self {
+        let recorder = Recorder::new("lab").unwrap();
+        let metrics = MetricsHandle::new();
+        let keeper = MetricsKeeper::owned(&metrics, &recorder);
+        let settings =
+            OverseerSettings { ping_every: Duration::from_millis(20), ..OverseerSettings::default() };
+        let overseer = Overseer::launch(settings, vec![Box::new(keeper)], Arc::new(|_| {}));
+        let mut states = overseer.subscribe();
+        let running = states.wait_for(quartermaster_actors::supervise::SupervisionSnapshot::all_running);
+        tokio::time::timeout(SOON, running).await.unwrap().unwrap();
+
+        let (run_state, run_state_read) = watch::channel(RunState::working());
+        let link = Arc::new(Mutex::new(connected()));
+        let link_read = Arc::clone(&link);
+        let state = WebState {
+            metrics: metrics.clone(),
+            overseer: overseer.clone(),
+            run_state: run_state_read,
+            link: Arc::new(move || snapshot(link_read.lock().unwrap().clone())),
+            fleet: Arc::new(|| FleetView { queued: 3, in_flight: 2, ..FleetView::default() }),
+            started: Instant::now(),
+        };
+        let bound = BoundWeb::bind(ListenAddress::At(([127, 0, 0, 1], 0).into())).unwrap();
+        let address = bound.addresses()[0];
+        let web = bound.serve(state).unwrap();
+        actix_rt::spawn(web.server);
+        Self { address, run_state, link, metrics, overseer, handle: web.handle }
+    }
+
+    /// Sends these bytes on a connection of its own and reads to the end.
+    async fn raw(&self, request: String) -> Answer {
+        let address = self.address;
+        let read = tokio::task::spawn_blocking(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(SOON)).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            text
+        });
+        let text = read.await.unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text:?}"));
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    }
+
+    async fn ask(&self, method: &str, path: &str) -> Answer {
+        let host = self.address;
+        self.raw(format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path).await
+    }
+
+    async fn close(self) {
+        self.handle.stop(false).await;
+        // Short, since a test may leave an actor behind that never answers.
+        self.overseer.stop(Duration::from_secs(1)).await;
+    }
+}
+
+fn connected() -> LinkState {
+    LinkState::Connected {
+        server: "broker.example.net:4222".to_owned(),
+        server_name: "broker".to_owned(),
+        max_payload: 1 << 20,
+    }
+}
+
+fn connecting(last_error: &str, refused: bool) -> LinkState {
+    LinkState::Connecting { rounds: 2, last_error: last_error.to_owned(), refused }
+}
+
+fn snapshot(state: LinkState) -> LinkSnapshot {
+    LinkSnapshot {
+        state,
+        since: Duration::from_secs(5),
+        connects: 1,
+        refused_logins: 0,
+        pending: 4,
+        requests: 10,
+        replies: 6,
+        late: 0,
+        rejected: 0,
+        conflicts: 0,
+        dropped: 0,
+    }
+}
+
+#[actix_web::test]
+async fn metrics_are_served_as_prometheus_text() {
+    let site = Site::open().await;
+    let answer = site.get("/metrics").await;
+    assert_eq!(answer.status, 200);
+    assert!(
+        answer.head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"),
+        "{}",
+        answer.head
+    );
+    assert!(answer.body.contains("choria_provisioner_waiting_nodes{site=\"lab\"} 0\n"), "{}", answer.body);
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn metrics_without_their_keeper_are_a_clear_503_and_the_other_pages_answer() {
+    let site = Site::open().await;
+    site.metrics.slot().clear();
+    let answer = site.get("/metrics").await;
+    assert_eq!(
+        (answer.status, answer.body.as_str()),
+        (503, "could not ask for the metrics: metrics is down\n")
+    );
+    assert_eq!(site.get("/healthz").await.status, 200);
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn a_scrape_of_a_hanging_keeper_ends_and_holds_up_no_other_page() {
+    let site = Site::open().await;
+    site.metrics.slot().try_send(Force(Ending::Hang)).unwrap();
+    let (scrape, status) = tokio::join!(site.get("/metrics"), site.get("/api/v1/status"));
+    assert_eq!((scrape.status, status.status), (503, 200));
+    assert!(scrape.body.contains("no answer from metrics within"), "{}", scrape.body);
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn a_live_process_is_healthy() {
+    let site = Site::open().await;
+    let answer = site.get("/healthz").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.json(), serde_json::json!({"live": true, "reasons": []}));
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn a_process_that_cannot_go_on_is_not_healthy_and_says_why() {
+    let site = Site::open().await;
+    let why = "gave up".to_owned();
+    site.overseer.vital().give_up(quartermaster_actors::supervise::Fatal { child: "link", why });
+    let answer = site.get("/healthz").await;
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.json()["reasons"][0], "the process cannot go on: link: gave up");
+    site.close().await;
+}
+
+/// The status and body of `/readyz` in this state.
+async fn check_ready(run_state: RunState, link: LinkState, status: u16, expected: serde_json::Value) {
+    let site = Site::open().await;
+    site.run_state.send_replace(run_state);
+    *site.link.lock().unwrap() = link;
+    let answer = site.get("/readyz").await;
+    assert_eq!((answer.status, answer.json()), (status, expected));
+    site.close().await;
+}
+
+fn ready_as(role: &str) -> serde_json::Value {
+    serde_json::json!({"ready": true, "role": role, "reasons": []})
+}
+
+#[actix_web::test]
+async fn a_connected_instance_is_ready() {
+    check_ready(RunState::working(), connected(), 200, ready_as("leading")).await;
+}
+
+#[actix_web::test]
+async fn a_standby_is_ready() {
+    let standby = RunState { leading: false, ..RunState::working() };
+    check_ready(standby, connected(), 200, ready_as("standby")).await;
+}
+
+#[actix_web::test]
+async fn a_paused_instance_is_ready_and_says_that_it_is_paused() {
+    check_ready(paused(), connected(), 200, ready_as("paused")).await;
+}
+
+fn paused() -> RunState {
+    let by = PausedBy { who: "kim".to_owned(), why: "maintenance".to_owned(), since: 1_700_000_000 };
+    RunState { paused: Some(Arc::new(by)), ..RunState::working() }
+}
+
+#[actix_web::test]
+async fn a_draining_instance_is_not_ready() {
+    let draining = RunState { draining: true, ..RunState::working() };
+    let reasons = serde_json::json!({
+        "ready": false, "role": "draining", "reasons": ["draining: nothing new is taken on"],
+    });
+    check_ready(draining, connected(), 503, reasons).await;
+}
+
+#[actix_web::test]
+async fn an_instance_without_a_broker_is_not_ready_and_says_why() {
+    let reason = "not connected to a broker: connection refused";
+    let expected = serde_json::json!({"ready": false, "role": "leading", "reasons": [reason]});
+    check_ready(RunState::working(), connecting("connection refused", false), 503, expected).await;
+}
+
+#[actix_web::test]
+async fn an_instance_whose_login_is_refused_says_that() {
+    let reason = "the broker refused the login: authorization violation";
+    let expected = serde_json::json!({"ready": false, "role": "leading", "reasons": [reason]});
+    check_ready(RunState::working(), connecting("authorization violation", true), 503, expected).await;
+}
+
+#[actix_web::test]
+async fn the_status_holds_run_state_link_fleet_and_actors() {
+    let site = Site::open().await;
+    site.run_state.send_replace(paused());
+    let status = site.get("/api/v1/status").await.json();
+    assert_eq!(status["run_state"]["paused"]["who"], "kim");
+    assert_eq!(status["link"]["server"], "broker.example.net:4222");
+    assert_eq!(status["link"]["pending"], 4);
+    assert_eq!(status["fleet"]["queued"], 3);
+    assert_eq!(status["actors"][0]["name"], "metrics");
+    assert_eq!(status["actors"][0]["state"], "running");
+    assert_eq!(status["actors"][0]["endings"]["panicked"], 0);
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn the_index_links_every_page() {
+    let site = Site::open().await;
+    let index = site.get("/").await;
+    assert_eq!(index.status, 200);
+    for page in ["/metrics", "/healthz", "/readyz", "/api/v1/status"] {
+        assert!(index.body.contains(&format!("href=\"{page}\"")), "{page}");
+        assert_eq!(site.get(page).await.status, 200, "{page}");
+    }
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn head_answers_as_get_without_a_body() {
+    let site = Site::open().await;
+    for page in ["/", "/metrics", "/healthz", "/readyz", "/api/v1/status"] {
+        let head = site.ask("HEAD", page).await;
+        assert_eq!((head.status, head.body.as_str()), (200, ""), "{page}");
+    }
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn a_page_that_is_not_there_is_a_404() {
+    let site = Site::open().await;
+    for path in ["/nothing", "/metrics/", "/api/v1/../../etc/passwd", "//", "/%00", "/api"] {
+        assert_eq!(site.get(path).await.status, 404, "{path}");
+    }
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn a_wrong_method_is_a_405_that_names_the_right_ones() {
+    let site = Site::open().await;
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
+        let answer = site.ask(method, "/metrics").await;
+        assert_eq!(answer.status, 405, "{method}");
+        assert!(answer.head.contains("allow: get, head"), "{}", answer.head);
+    }
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn nonsense_on_the_wire_is_answered_or_dropped_and_the_next_request_works() {
+    let site = Site::open().await;
+    let nonsense = site.raw("\u{1}\u{2}\u{3} nonsense\r\n\r\n".to_owned()).await;
+    assert_eq!(nonsense.status, 400);
+    let huge = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(300_000));
+    let address = site.address;
+    // The server may hang up in the middle of it.
+    tokio::task::spawn_blocking(move || TcpStream::connect(address).unwrap().write_all(huge.as_bytes()).ok())
+        .await
+        .unwrap();
+    assert_eq!(site.get("/healthz").await.status, 200);
+    site.close().await;
+}
+
+#[test]
+fn an_address_that_is_taken_is_a_clear_error() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let error = BoundWeb::bind(ListenAddress::At(address)).unwrap_err();
+    assert_eq!(error.to_string(), format!("could not listen for web requests on {address}"));
+    assert!(std::error::Error::source(&error).unwrap().to_string().contains("in use"));
+}
+
+#[test]
+fn everywhere_answers_on_the_loopback_of_ipv4_too() {
+    let bound = BoundWeb::bind(ListenAddress::Everywhere { port: 0 }).unwrap();
+    let port = bound.addresses()[0].port();
+    assert_ne!(port, 0);
+    assert!(bound.addresses().iter().all(|address| address.ip().is_unspecified() && address.port() == port));
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+}
+
+#[test]
+fn a_port_taken_everywhere_is_a_clear_error() {
+    let taken = BoundWeb::bind(ListenAddress::Everywhere { port: 0 }).unwrap();
+    let port = taken.addresses()[0].port();
+    let error = BoundWeb::bind(ListenAddress::Everywhere { port }).unwrap_err();
+    assert!(matches!(error, WebError::Bind { .. }), "{error:?}");
+}

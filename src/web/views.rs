@@ -1,0 +1,215 @@
+//! The JSON shapes of the pages, and the one place that fills them.
+
+use quartermaster_actors::control::RunState;
+use quartermaster_actors::link::{LinkSnapshot, LinkState};
+use quartermaster_actors::supervise::{ChildSnapshot, ExitCause};
+use serde::Serialize;
+
+/// `/healthz`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct HealthView {
+    /// True while the process makes progress.
+    pub live: bool,
+    /// Why not; empty when live.
+    pub reasons: Vec<String>,
+}
+
+/// `/readyz`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReadyView {
+    /// True when this instance does its part: it works, or stands by, or is paused on purpose.
+    pub ready: bool,
+    /// `leading`, `standby`, `paused` or `draining`.
+    pub role: &'static str,
+    /// Why it is not ready; empty when it is.
+    pub reasons: Vec<String>,
+}
+
+/// `/api/v1/status`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StatusView {
+    /// The version of this program.
+    pub version: &'static str,
+    /// Whole seconds since the start.
+    pub uptime_seconds: u64,
+    /// As `/readyz`.
+    pub ready: ReadyView,
+    /// Whether this instance may work.
+    pub run_state: RunStateView,
+    /// The connection to the broker.
+    pub link: LinkView,
+    /// Hosts by state.
+    pub fleet: FleetView,
+    /// The actors, in the order they are started.
+    pub actors: Vec<ActorView>,
+}
+
+/// The run state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunStateView {
+    /// The operator's pause, if one is in force.
+    pub paused: Option<PauseView>,
+    /// False on standby.
+    pub leading: bool,
+    /// True once a stop or drain was asked for.
+    pub draining: bool,
+}
+
+/// An operator's pause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PauseView {
+    /// The operator, as they named themselves.
+    pub who: String,
+    /// Their reason.
+    pub why: String,
+    /// Since when, Unix seconds.
+    pub since: i64,
+}
+
+/// The link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LinkView {
+    /// True while logged in.
+    pub connected: bool,
+    /// The broker, when connected.
+    pub server: Option<String>,
+    /// What the last attempt ended with, when not connected.
+    pub last_error: Option<String>,
+    /// True when the broker refused the last login.
+    pub login_refused: bool,
+    /// Whole seconds in this state.
+    pub since_seconds: u64,
+    /// Connections made.
+    pub connects: u64,
+    /// Logins refused.
+    pub refused_logins: u64,
+    /// Requests awaiting a reply now.
+    pub pending: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Replies that counted.
+    pub replies: u64,
+    /// Replies that could not count.
+    pub rejected: u64,
+    /// Requests with two different replies.
+    pub conflicts: u64,
+    /// Sightings that a full lane turned away.
+    pub dropped: u64,
+}
+
+/// The fleet: hosts by state now, and totals since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct FleetView {
+    /// In the queue.
+    pub queued: usize,
+    /// In a cycle.
+    pub in_flight: usize,
+    /// Known, but turned away by a full queue until the next sighting.
+    pub turned_away: usize,
+    /// Held back after success.
+    pub held: usize,
+    /// Waiting for the next attempt after a failure.
+    pub cooling: usize,
+    /// Left alone after too many attempts.
+    pub gave_up: usize,
+    /// Cycles that ended with the host provisioned.
+    pub provisioned_total: u64,
+    /// Cycles that failed.
+    pub failed_total: u64,
+}
+
+/// One actor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ActorView {
+    /// Its name.
+    pub name: &'static str,
+    /// `starting`, `running`, `waiting` (to be restarted), `owner down`, `retired` or `gave up`.
+    pub state: &'static str,
+    /// How many lives it has had.
+    pub lives: u64,
+    /// Lives ended, by cause.
+    pub endings: EndingsView,
+    /// The last decision of its owner, as a sentence; empty before the first.
+    pub last_decision: String,
+}
+
+/// Lives ended, by cause.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct EndingsView {
+    /// By themselves.
+    pub stopped: u64,
+    /// By a panic.
+    pub panicked: u64,
+    /// Replaced because they made no progress.
+    pub stuck: u64,
+    /// With a reason of their own.
+    pub failed: u64,
+}
+
+pub(super) fn run_state_view(state: &RunState) -> RunStateView {
+    let paused = state.paused.as_ref().map(|paused| PauseView {
+        who: paused.who.clone(),
+        why: paused.why.clone(),
+        since: paused.since,
+    });
+    RunStateView { paused, leading: state.leading, draining: state.draining }
+}
+
+pub(super) fn link_view(link: LinkSnapshot) -> LinkView {
+    let (server, last_error, login_refused) = match link.state {
+        LinkState::Connected { server, .. } => (Some(server), None, false),
+        LinkState::Connecting { last_error, refused, .. } => (None, Some(last_error), refused),
+    };
+    LinkView {
+        connected: server.is_some(),
+        server,
+        last_error,
+        login_refused,
+        since_seconds: link.since.as_secs(),
+        connects: link.connects,
+        refused_logins: link.refused_logins,
+        pending: link.pending,
+        requests: link.requests,
+        replies: link.replies,
+        rejected: link.rejected,
+        conflicts: link.conflicts,
+        dropped: link.dropped,
+    }
+}
+
+pub(super) fn actor_view(child: ChildSnapshot) -> ActorView {
+    let count = |cause: ExitCause| child.endings.get(cause.index()).copied().unwrap_or(0);
+    ActorView {
+        name: child.child.name,
+        state: child.state.as_str(),
+        lives: child.child.generation,
+        endings: EndingsView {
+            stopped: count(ExitCause::Stopped),
+            panicked: count(ExitCause::Panicked),
+            stuck: count(ExitCause::Stuck),
+            failed: count(ExitCause::Failed),
+        },
+        last_decision: child.last_decision,
+    }
+}
+
+pub(super) fn readiness(health: &HealthView, run: &RunState, link: &LinkState) -> ReadyView {
+    let role = match run {
+        RunState { draining: true, .. } => "draining",
+        RunState { paused: Some(_), .. } => "paused",
+        RunState { leading: false, .. } => "standby",
+        RunState { .. } => "leading",
+    };
+    let mut reasons = health.reasons.clone();
+    if run.draining {
+        reasons.push("draining: nothing new is taken on".to_owned());
+    }
+    if let LinkState::Connecting { last_error, refused, .. } = link {
+        reasons.push(match (last_error.as_str(), refused) {
+            ("", _) => "not connected to a broker yet".to_owned(),
+            (error, true) => format!("the broker refused the login: {error}"),
+            (error, false) => format!("not connected to a broker: {error}"),
+        });
+    }
+    ReadyView { ready: reasons.is_empty(), role, reasons }
+}
