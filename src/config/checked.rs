@@ -6,6 +6,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quartermaster_proto::choria::{Generation, Identity};
 use regex::Regex;
 use secrecy::SecretString;
 
@@ -18,8 +19,8 @@ pub struct Config {
     pub yaml_file: PathBuf,
     /// The choria.cfg it came from.
     pub choria_file: PathBuf,
-    /// Sender identity in every request and our value in the leader election (choria.md 11.3): a safe subject token and log word.
-    pub identity: String,
+    /// Sender identity in every request and our value in the leader election (choria.md 11.3).
+    pub identity: Identity,
     /// Helpers running at once (`workers`; the number of CPUs when 0 or unset).
     pub workers: NonZeroUsize,
     /// Time between two discoveries (`interval`), one minute or more.
@@ -60,6 +61,16 @@ pub struct Config {
     pub cluster: ClusterMode,
     /// Unknown keys were refused, not warned about.
     pub strict: bool,
+}
+
+impl Config {
+    /// The protocol generation this instance speaks, decided by the security provider (choria.md 3).
+    pub const fn generation(&self) -> Generation {
+        match self.security {
+            Security::Choria { .. } => Generation::V2,
+            Security::Insecure { .. } | Security::X509 { .. } => Generation::V1,
+        }
+    }
 }
 
 /// The one collective the Provisioner works in, whatever choria.cfg says (choria.md 11.3).
@@ -109,12 +120,12 @@ pub struct HelperConfig {
     pub timeout: Duration,
     /// A process per server, or a long-lived provider.
     pub protocol: HelperProtocol,
-    /// What of our environment a helper gets.
-    pub env: HelperEnv,
+    /// Which variables of our environment a helper gets (`helper_env`): names, or prefixes that end in `*`.
+    pub env: Vec<String>,
 }
 
-/// The `helper` key, split as a shell would, without a shell. Never empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The `helper` key, split as a shell would, without a shell. A configuration that may start names a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HelperCommand {
     /// What to start: a path, or a name looked up in PATH.
     pub program: String,
@@ -136,23 +147,6 @@ pub enum HelperProtocol {
     Exec,
     /// A long-lived provider speaking JSON Lines.
     Provider,
-}
-
-/// Which variables of our environment a helper gets: these names, and those that start with one of the prefixes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HelperEnv {
-    /// Exact names.
-    pub names: Vec<String>,
-    /// Prefixes (`HELPER_`).
-    pub prefixes: Vec<String>,
-}
-
-impl HelperEnv {
-    /// True when the variable `name` is handed on.
-    pub fn allows(&self, name: &str) -> bool {
-        self.names.iter().any(|known| known == name)
-            || self.prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
-    }
 }
 
 /// Which optional steps of the cycle run (`features`).

@@ -1,12 +1,32 @@
 //! The two configuration files of a Choria Provisioner, read into types that cannot be wrong.
 //!
-//! `raw` mirrors the YAML file with the place of every value, `choria_cfg` reads choria.cfg and its relatives,
-//! `checked` is what the rest of the program sees. This module knows no actor.
+//! `yaml` and `raw` mirror the YAML file with the place of every value, `choria_cfg` reads choria.cfg and its relatives,
+//! `daemon` and `network` check what they say, `checked` is what the rest of the program sees. This module knows no actor.
 
 mod checked;
+pub mod choria_cfg;
+mod daemon;
+mod deny_list;
+mod duration;
+pub mod fault;
+mod load;
+mod network;
+pub mod raw;
+mod shell;
+pub mod surroundings;
+pub mod yaml;
 
 pub use checked::{
     BrokerAddress, BrokerConfig, COLLECTIVE, ClusterMode, Config, ControlConfig, EnrollConfig, Features,
-    HelperCommand, HelperConfig, HelperEnv, HelperProtocol, ListenAddress, LogConfig, LogLevel, LogTarget,
-    RetryConfig, Security, ServerSource, TlsFiles, UpgradesConfig, VerifyKeySource,
+    HelperCommand, HelperConfig, HelperProtocol, ListenAddress, LogConfig, LogLevel, LogTarget, RetryConfig,
+    Security, ServerSource, TlsFiles, UpgradesConfig, VerifyKeySource,
 };
+pub use deny_list::DEFAULT_DENY_LIST;
+pub use duration::{DurationError, parse_cfg_duration, parse_duration, show_duration};
+pub use fault::{Fault, FaultKind, Faults, Place, Severity};
+pub use load::{Loaded, load};
+pub use shell::{SplitError, split};
+pub use surroundings::Surroundings;
+
+/// The commented default file: every key with its default, printed by `quartermaster check --print-default`.
+pub const DEFAULT_FILE: &str = include_str!("default.yaml");

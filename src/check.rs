@@ -1,1 +1,0 @@
-//! `quartermaster check`: every fault of the configuration at once.

@@ -1,0 +1,64 @@
+//! `quartermaster run`: configuration, log, then the fleet provisioner.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::LogArgs;
+use crate::app::{self, RunOptions};
+use crate::check::{Style, load_and_examine, render};
+use crate::config::{Faults, LogConfig, LogLevel, Surroundings};
+use crate::exit::Exit;
+use crate::telemetry;
+
+/// Arguments of `quartermaster run`, the peer's (choria.md 12.1).
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunArgs {
+    /// YAML configuration file
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Choria client configuration file [default: the user's or the system's]
+    #[arg(long, value_name = "FILE")]
+    pub choria_config: Option<PathBuf>,
+    /// Write the process id to this file once the instance is up; it is removed at the end
+    #[arg(long, value_name = "FILE")]
+    pub pid: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &RunArgs, log: &LogArgs) -> Exit {
+    let around = Surroundings::of_this_process();
+    let (config, faults) = load_and_examine(&args.config, args.choria_config.as_deref(), &around);
+    let Some(config) = config.filter(|_| faults.may_start()) else {
+        let style = Style::of_terminal(std::io::stderr().is_terminal(), around.env);
+        say(&format!("{}the configuration has errors, so nothing was started\n", render(&faults, style)));
+        return faults.exit();
+    };
+    let level = if log.debug { LogLevel::Debug } else { config.log.level };
+    let settings = LogConfig { target: config.log.target.clone(), level };
+    let telemetry = match telemetry::init(&settings, log.log_format) {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            say(&format!("error: {error}: {cause}\n"));
+            return Exit::Files;
+        }
+    };
+    telemetry.reopen_on_hangup();
+    log_warnings(&faults);
+    app::run(Arc::new(config), &RunOptions { pid_file: args.pid.clone() })
+}
+
+/// Standard error may be closed; that is no reason to end otherwise than said.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+fn log_warnings(faults: &Faults) {
+    for fault in faults.warnings() {
+        let file = fault.file.as_ref().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
+        let line = fault.place.map_or(0, |place| place.line);
+        let key = fault.key.as_deref().unwrap_or_default();
+        let help = fault.help.as_deref().unwrap_or_default();
+        tracing::warn!(component = "config", file, line, key, help, "Configuration: {key}: {}", fault.what);
+    }
+}
