@@ -230,6 +230,8 @@ func (f folder) brokerConfig(d description, security ...string) error {
 		"plugin.choria.network.listen_address = 127.0.0.1",
 		fmt.Sprintf("plugin.choria.network.client_port = %d", d.Port),
 		"plugin.choria.network.provisioning.client_password = " + brokerPassword,
+		"plugin.choria.network.tls_timeout = 10s", // the default of 2 s is short on a busy machine
+		"plugin.choria.network.auth_timeout = 10s",
 		"plugin.choria.network.system.user = system",
 		"plugin.choria.network.system.password = system",
 		"plugin.choria.network.stream.store = " + f.in("streams"),
