@@ -113,3 +113,48 @@ pub(super) fn read(what: &'static str, path: &Path) -> Result<(Stamp, Zeroizing<
     })?;
     Ok((Stamp::of(&meta), Zeroizing::new(text)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn far_ahead() -> WallClock {
+        WallClock::from_seconds(9_000_000_000)
+    }
+
+    #[test]
+    fn an_unchanged_file_is_parsed_once() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "first").unwrap();
+        let watched = Watched::new("test", file.path());
+        let get = |now| watched.get(now, |text, _| Ok(text.to_owned())).unwrap();
+        let first = get(far_ahead());
+        assert!(Arc::ptr_eq(&first, &get(far_ahead())), "answered from memory");
+        std::fs::write(file.path(), "other").unwrap();
+        let changed = get(far_ahead());
+        assert_eq!(*changed, "other");
+        assert!(Arc::ptr_eq(&changed, &get(far_ahead())));
+    }
+
+    #[test]
+    fn a_file_changed_a_moment_ago_is_read_each_time() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let watched = Watched::new("test", file.path());
+        let changed = std::fs::metadata(file.path()).unwrap().ctime();
+        let get = |now| watched.get(now, |text, _| Ok(text.to_owned())).unwrap();
+        let at = |seconds| WallClock::from_seconds(changed + seconds);
+        assert!(!Arc::ptr_eq(&get(at(1)), &get(at(1))));
+        assert!(!Arc::ptr_eq(&get(at(-5)), &get(at(-5))), "also when the clock was put back");
+        assert!(Arc::ptr_eq(&get(at(4)), &get(at(4))));
+    }
+
+    #[test]
+    fn a_file_that_does_not_parse_leaves_no_value_behind() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let watched = Watched::<String>::new("test", file.path());
+        let refuse = |_: &str, _: &Path| Err(VaultError::Panicked);
+        assert!(watched.get(far_ahead(), refuse).is_err());
+        assert!(watched.get(far_ahead(), refuse).is_err());
+        assert!(watched.get(far_ahead(), |text, _| Ok(text.to_owned())).is_ok());
+    }
+}

@@ -103,7 +103,7 @@ impl VaultSettings {
             jwt_verify_cert: None,
             jwt_signing_key: None,
             jwt_signing_token: None,
-            server_jwt_validity: Duration::from_secs(365 * 24 * 3600),
+            server_jwt_validity: Duration::from_hours(365 * 24),
             threads,
             queue: NonZeroUsize::new(DEFAULT_QUEUE).unwrap_or(NonZeroUsize::MIN),
         }

@@ -157,11 +157,11 @@ impl Store {
             TokenIssuer::new(key, token.as_ref().map(|token| &token.claims)).map_err(VaultError::Chain)?;
         let validity = i64::try_from(self.settings.server_jwt_validity.as_secs()).unwrap_or(i64::MAX);
         let random = self.outside.random()?;
-        let issued = issue_server_token(order, &issuer, validity, now, *random).map_err(VaultError::Issue)?;
-        if let Some(warning) = issued.warning {
+        let token = issue_server_token(order, &issuer, validity, now, *random).map_err(VaultError::Issue)?;
+        if let Some(warning) = token.warning {
             tracing::warn!(target: "quartermaster::vault", host = %order.identity, "{warning}");
         }
-        Ok(issued.jwt)
+        Ok(token.jwt)
     }
 
     pub(super) fn seal_private_key(
