@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Between two reports of the same trouble.
-const PERIOD: Duration = Duration::from_secs(60);
+const PERIOD: Duration = Duration::from_mins(1);
 
 /// Troubles that repeat, each kind for itself: the wording may change from time to time, the kind counts.
 #[derive(Debug, Default)]

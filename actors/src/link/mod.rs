@@ -6,6 +6,8 @@ mod complaints;
 mod connecting;
 mod credentials;
 mod handle;
+mod keeper;
+mod kv;
 mod life;
 mod messages;
 mod nats;
@@ -28,6 +30,7 @@ pub use backoff::{TWENTY_SEC_MS, twenty_sec};
 pub use broker::{Attempt, Broker, ConnectFault, PublishFault, RawMessage, Session};
 pub use credentials::{Credentials, CredentialsError, Login};
 pub use handle::{ClientWatch, FactSink, LinkHandle, LinkParts};
+pub use kv::{KvSeen, watch_rebuilding};
 pub use messages::{
     Answer, Call, CallError, ConflictFlag, Discovered, IdentitySink, Retry, WeakConflictFlag,
 };

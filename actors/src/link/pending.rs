@@ -125,6 +125,7 @@ impl<T> Pending<T> {
     }
 
     /// How many answered requests are remembered.
+    #[cfg(test)]
     pub fn remembered(&self) -> usize {
         self.answered.len()
     }

@@ -133,7 +133,7 @@ impl LinkSettings {
             invalid_grace: Duration::from_secs(2),
             reconnect_grace: Duration::from_secs(5),
             lost_grace: Duration::from_secs(8),
-            conflict_memory: Duration::from_secs(60),
+            conflict_memory: Duration::from_mins(1),
             ping_interval: Duration::from_secs(30),
             backoff_scale: 1.0,
             max_pending: 65_536,

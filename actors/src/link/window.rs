@@ -12,7 +12,7 @@ const MAX_REPLIES: usize = 500_000;
 /// limit counts.
 #[derive(Debug)]
 pub struct Window {
-    window: Duration,
+    quiet: Duration,
     limit: Instant,
     started: Instant,
     last: Option<Instant>,
@@ -32,9 +32,9 @@ pub enum Sighting {
 }
 
 impl Window {
-    /// A discovery that starts now.
-    pub fn new(now: Instant, window: Duration, limit: Duration) -> Self {
-        Self { window, limit: now + limit, started: now, last: None, replies: 0, found: HashSet::new() }
+    /// A discovery that starts now and ends after `quiet` without a reply, or after `limit`.
+    pub fn new(now: Instant, quiet: Duration, limit: Duration) -> Self {
+        Self { quiet, limit: now + limit, started: now, last: None, replies: 0, found: HashSet::new() }
     }
 
     /// Takes note of a reply by `identity`.
@@ -49,7 +49,7 @@ impl Window {
 
     /// When it ends, unless another reply comes before.
     pub fn ends_at(&self) -> Instant {
-        self.last.map_or(self.limit, |last| self.limit.min(last + self.window))
+        self.last.map_or(self.limit, |last| self.limit.min(last + self.quiet))
     }
 
     /// Distinct hosts so far.

@@ -129,9 +129,8 @@ impl Link {
 
     /// Waits until it is connected.
     pub async fn ready(&self) {
-        if !self.handle.ready(Duration::from_secs(30)).await {
-            panic!("the link did not connect: {:?}", self.handle.snapshot());
-        }
+        let connected = self.handle.ready(Duration::from_secs(30)).await;
+        assert!(connected, "the link did not connect: {:?}", self.handle.snapshot());
     }
 
     /// Calls the host of [`Host`] and answers the payload of its reply as text.

@@ -22,7 +22,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let mut bench = Self {
-            table: Pending::new(Generation::V1, 100, GRACE, Duration::from_secs(60)),
+            table: Pending::new(Generation::V1, 100, GRACE, Duration::from_mins(1)),
             flag: ConflictFlag::new(),
             start: Instant::now(),
         };
@@ -143,7 +143,7 @@ fn a_call_with_only_invalid_replies_ends_soon_and_says_why() {
     assert_eq!(bench.expire(2), [], "two seconds of grace from the first");
     match bench.expire(3).as_slice() {
         [(7, CallError::Malformed { reason })] => {
-            assert!(reason.contains("rpcutil"), "the last reason: {reason}")
+            assert!(reason.contains("rpcutil"), "the last reason: {reason}");
         }
         other => panic!("{other:?}"),
     }

@@ -83,7 +83,7 @@ impl Rig {
     }
 
     pub async fn ready(&self) {
-        assert!(self.link.ready(Duration::from_secs(600)).await, "the link connects");
+        assert!(self.link.ready(Duration::from_mins(10)).await, "the link connects");
     }
 
     pub fn facts(&self) -> Vec<Fact> {
