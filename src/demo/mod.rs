@@ -1,12 +1,9 @@
-//! `quartermaster demo`: broker, fleet, helper and provisioner on this machine in one command.
+//! `quartermaster demo`: broker, fleet, helper and provisioner on this machine in one command, watched live and summed up.
 
-use crate::exit::Exit;
+mod child;
+mod command;
+mod scrape;
+mod summary;
+mod view;
 
-/// Arguments of `quartermaster demo`.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Args {}
-
-/// Runs the demo and says how it went.
-pub fn run(_args: &Args) -> Exit {
-    Exit::Failure
-}
+pub use command::{Args, run};

@@ -71,7 +71,7 @@ pub struct Args {
     /// RSA keys shared by all certificate requests
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub rsa_keys: usize,
-    /// Write a JSON report on every server to this file, at each interval and at the end
+    /// Write a JSON report on every server to this file at the end
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Print the counters this often
@@ -236,9 +236,6 @@ async fn watch(args: &Args, fleet: &mut FleetHandle) -> Result<Exit, Failed> {
                 if !show(args, fleet) {
                     // Whoever read our output is gone.
                     return Ok(Exit::Success);
-                }
-                if let Some(file) = &args.report {
-                    fleet.write_report(file).map_err(failed(Exit::Files))?;
                 }
             }
         }

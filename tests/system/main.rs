@@ -11,6 +11,7 @@
 )]
 
 mod emulate_client;
+mod emulate_demo;
 mod emulate_fleet;
 mod support;
 

@@ -1,0 +1,407 @@
+//! The command `quartermaster demo`.
+
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{ChildStdout, Command};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+use super::child::{ChildError, Running};
+use super::scrape;
+use super::summary::Summary;
+use super::view::{Progress, View};
+use crate::emulate::{NetworkFiles, PrepareError, PrepareSettings, prepare};
+use crate::exit::Exit;
+
+/// The provisioner ends its work in hand before it goes.
+const GRACE: Duration = Duration::from_secs(15);
+const START_LIMIT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(250);
+/// How long the provisioner may take to notice that the last servers are back.
+const CONFIRM_LIMIT: Duration = Duration::from_secs(5);
+
+/// Arguments of `quartermaster demo`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// How many servers to provision
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub servers: usize,
+    /// The provisioner's workers; default: one for each CPU
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+    /// Connections the fleet shares
+    #[arg(long, value_name = "C", default_value_t = 1)]
+    pub connections: usize,
+    /// The kind of network
+    #[arg(long, value_name = "KIND", default_value = "plain", value_parser = ["plain", "issuer"])]
+    pub network: String,
+    /// Use this helper instead of the sample
+    #[arg(long, value_name = "COMMAND")]
+    pub helper: Option<String>,
+    /// What goes wrong with the servers, see `quartermaster emulate`
+    #[arg(long, value_name = "FAULTS")]
+    pub fault: Vec<String>,
+    /// Servers restart after this long instead of the real 2 s
+    #[arg(long, value_name = "TIME")]
+    pub restart_delay: Option<String>,
+    /// Give up after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub time_limit: u64,
+    /// The nats-server to start; default: the one on the PATH, or one fetched by tools/get-nats-server
+    #[arg(long, value_name = "FILE", env = "QM_NATS_SERVER")]
+    pub nats_server: Option<PathBuf>,
+    /// Watch this program instead of our own provisioner; it is called with the same arguments
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub provisioner: Option<PathBuf>,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Keep keys, configuration and logs in this directory
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+}
+
+/// Why the demo could not be shown.
+#[derive(Debug, thiserror::Error)]
+enum DemoError {
+    #[error("no nats-server: put one on the PATH, name one with --nats-server, or run tools/get-nats-server")]
+    NoBroker,
+    #[error("could not find this program's own file")]
+    OwnFile(#[source] std::io::Error),
+    #[error("could not prepare {what}")]
+    Setup {
+        what: &'static str,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("could not prepare the network")]
+    Prepare(#[source] PrepareError),
+    #[error(transparent)]
+    Child(#[from] ChildError),
+    #[error("{what} within {} s\n{}", START_LIMIT.as_secs(), log.join("\n"))]
+    NotReady { what: &'static str, log: Vec<String> },
+    #[error("{how}\n{}", log.join("\n"))]
+    Ended { how: String, log: Vec<String> },
+}
+
+/// How the watching ended.
+enum Ending {
+    Done,
+    OutOfTime,
+    Interrupted,
+}
+
+/// Runs the demo and says how it went.
+pub fn run(args: &Args) -> Exit {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(&DemoError::Setup { what: "the runtime", source: error }),
+    };
+    match runtime.block_on(demo(args)) {
+        Ok(exit) => exit,
+        Err(error) => complain(&error),
+    }
+}
+
+fn complain(error: &DemoError) -> Exit {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    let _ = writeln!(std::io::stderr(), "error: {text}");
+    match error {
+        DemoError::NoBroker => Exit::Files,
+        _ => Exit::Failure,
+    }
+}
+
+async fn demo(args: &Args) -> Result<Exit, DemoError> {
+    let setup = |what| move |source| DemoError::Setup { what, source };
+    let program = std::env::current_exe().map_err(DemoError::OwnFile)?;
+    let nats = nats_server(args).await?;
+    // Removed when it goes out of scope, unless it is to be kept.
+    let (dir, _temporary) = if let Some(dir) = &args.keep {
+        std::fs::create_dir_all(dir).map_err(setup("the directory to keep"))?;
+        (std::path::absolute(dir).map_err(setup("the directory to keep"))?, None)
+    } else {
+        let temporary = tempfile::Builder::new().prefix("quartermaster-demo-").tempdir();
+        let temporary = temporary.map_err(setup("a temporary directory"))?;
+        (temporary.path().to_owned(), Some(temporary))
+    };
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(setup("signals"))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(setup("signals"))?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(setup("signals"))?;
+    let mut children = Children::default();
+    let outcome = tokio::select! {
+        outcome = show(args, &program, &nats, &dir, &mut children) => outcome,
+        _ = interrupt.recv() => Ok((Ending::Interrupted, Summary::default())),
+        _ = terminate.recv() => Ok((Ending::Interrupted, Summary::default())),
+        _ = hangup.recv() => Ok((Ending::Interrupted, Summary::default())),
+    };
+    children.stop().await;
+    let (ending, summary) = outcome?;
+    if matches!(ending, Ending::Interrupted) {
+        let _ = writeln!(std::io::stderr(), "interrupted: everything is stopped");
+        return Ok(Exit::Failure);
+    }
+    let text = if args.json { serde_json::to_string(&summary).unwrap_or_default() } else { summary.table() };
+    let _ = writeln!(std::io::stdout(), "{text}");
+    if matches!(ending, Ending::OutOfTime) {
+        let _ = writeln!(std::io::stderr(), "not all servers were provisioned within {} s", args.time_limit);
+    }
+    Ok(if summary.provisioned == summary.servers { Exit::Success } else { Exit::Incomplete })
+}
+
+/// The processes of the demo; ended in the reverse of the order they were started in.
+#[derive(Default)]
+struct Children {
+    broker: Option<Running>,
+    provisioner: Option<Running>,
+    fleet: Option<Running>,
+}
+
+impl Children {
+    async fn stop(&mut self) {
+        let children = [&mut self.fleet, &mut self.provisioner, &mut self.broker];
+        for running in children.into_iter().flatten() {
+            running.stop(GRACE).await;
+        }
+    }
+}
+
+async fn show(
+    args: &Args,
+    program: &Path,
+    nats: &Path,
+    dir: &Path,
+    children: &mut Children,
+) -> Result<(Ending, Summary), DemoError> {
+    let mut view = View::new(args.servers as u64);
+    let mut settings = PrepareSettings {
+        broker: "127.0.0.1:-1".to_owned(),
+        workers: args.workers,
+        seed: Some(rand::random()),
+        ..PrepareSettings::default()
+    };
+    // The broker takes any free port; the rest is written again when it is known.
+    let prepared = prepare(dir, &settings).map_err(DemoError::Prepare)?;
+    let mut command = Command::new(nats);
+    command.arg("--config").arg(&prepared.broker_config).arg("--ports_file_dir").arg(dir);
+    let broker = children.broker.insert(Running::start("nats-server", command, dir, false)?);
+    let port = broker_port(broker, dir).await?;
+    view.say(&format!("broker       {} on 127.0.0.1:{port}", nats.display()));
+
+    let monitor = free_port()?;
+    settings.broker = format!("127.0.0.1:{port}");
+    settings.monitor_port = Some(monitor);
+    let prepared = prepare(dir, &settings).map_err(DemoError::Prepare)?;
+    let network = if args.network == "issuer" { &prepared.issuer } else { &prepared.plain };
+    if let Some(helper) = &args.helper {
+        use_helper(network, helper)?;
+    }
+
+    let mut command = Command::new(args.provisioner.as_deref().unwrap_or(program));
+    command
+        .arg("run")
+        .arg("--config")
+        .arg(&network.config)
+        .arg("--choria-config")
+        .arg(&network.choria_config);
+    command.current_dir(dir);
+    let provisioner = children.provisioner.insert(Running::start("provisioner", command, dir, false)?);
+    wait_for_metrics(provisioner, monitor).await?;
+    view.say(&format!("provisioner  metrics on http://127.0.0.1:{monitor}/metrics"));
+
+    let mut command = Command::new(program);
+    command.arg("emulate").arg("--json").args(["--interval", "250ms"]).arg("--network").arg(&network.dir);
+    command.args(["--servers", &args.servers.to_string(), "--connections", &args.connections.to_string()]);
+    for fault in &args.fault {
+        command.args(["--fault", fault]);
+    }
+    if let Some(delay) = &args.restart_delay {
+        command.args(["--restart-delay", delay]);
+    }
+    let fleet = children.fleet.insert(Running::start("fleet", command, dir, true)?);
+    let Some(stdout) = fleet.stdout() else { return Ok((Ending::Interrupted, Summary::default())) };
+    view.say(&format!("fleet        {} servers, helper {}", args.servers, network.helper.display()));
+    watch(args, children, stdout, monitor, &mut view).await
+}
+
+/// Follows the fleet's counters until all is done or time is up.
+async fn watch(
+    args: &Args,
+    children: &mut Children,
+    stdout: ChildStdout,
+    monitor: u16,
+    view: &mut View,
+) -> Result<(Ending, Summary), DemoError> {
+    let (Some(provisioner), Some(fleet)) = (&mut children.provisioner, &mut children.fleet) else {
+        return Ok((Ending::Interrupted, Summary::default()));
+    };
+    let mut lines = BufReader::new(stdout).lines();
+    let begin = Instant::now();
+    let end = begin + Duration::from_secs(args.time_limit);
+    let mut configured_at = begin;
+    let mut all_back: Option<Instant> = None;
+    let mut series = scrape::Series::new();
+    let mut summary = Summary { servers: args.servers as u64, ..Summary::default() };
+    let mut poll = tokio::time::interval(POLL);
+    let ending = loop {
+        tokio::select! {
+            how = provisioner.ended() => {
+                return Err(DemoError::Ended { how, log: provisioner.tail(20) });
+            }
+            line = lines.next_line() => {
+                let Ok(Some(line)) = line else {
+                    let how = fleet.ended().await;
+                    return Err(DemoError::Ended { how, log: fleet.tail(20) });
+                };
+                let Ok(told) = serde_json::from_str::<Value>(&line) else { continue };
+                let count = |name: &str| {
+                    told.get("totals").and_then(|totals| totals.get(name)).and_then(Value::as_u64).unwrap_or_default()
+                };
+                if count("provisioned") + count("restarting") > summary.provisioned {
+                    configured_at = Instant::now();
+                }
+                summary.provisioned = count("provisioned");
+                summary.failed = summary.servers.saturating_sub(summary.provisioned);
+                summary.configured_twice = count("repeated_configures");
+                summary.median_cycle_ms = told.get("median_cycle_ms").and_then(Value::as_u64);
+                view.show(Progress {
+                    provisioned: summary.provisioned,
+                    waiting: count("provisioning") + count("down"),
+                    restarting: count("restarting"),
+                    failures: summary.failures,
+                    helper_runs: summary.helper_runs,
+                });
+                if summary.provisioned == summary.servers {
+                    all_back.get_or_insert_with(Instant::now);
+                }
+            }
+            _ = poll.tick() => {
+                if let Some(now) = scrape::metrics(monitor).await {
+                    series = now;
+                }
+                summary.helper_runs = whole(&series, "choria_provisioner_helper_time_count");
+                summary.failures = whole(&series, "choria_provisioner_provision_errors");
+                summary.confirmed = whole(&series, "quartermaster_hosts_confirmed_total");
+                if let Some(back) = all_back
+                    && (summary.confirmed >= summary.servers || back.elapsed() >= CONFIRM_LIMIT)
+                {
+                    break Ending::Done;
+                }
+            }
+            () = tokio::time::sleep_until(end) => break Ending::OutOfTime,
+        }
+    };
+    view.clear();
+    Ok((ending, summary.rated(configured_at - begin)))
+}
+
+fn whole(series: &scrape::Series, name: &str) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a counter, whole and not negative"
+    )]
+    series.get(name).map_or(0, |value| *value as u64)
+}
+
+/// The nats-server to use: named, on the PATH, or fetched by the script of a source checkout.
+async fn nats_server(args: &Args) -> Result<PathBuf, DemoError> {
+    if let Some(named) = &args.nats_server {
+        return if named.exists() { Ok(named.clone()) } else { Err(DemoError::NoBroker) };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if let Some(found) =
+        std::env::split_paths(&path).map(|dir| dir.join("nats-server")).find(|file| file.is_file())
+    {
+        return Ok(found);
+    }
+    let tool = Path::new("tools/get-nats-server");
+    if !tool.is_file() {
+        return Err(DemoError::NoBroker);
+    }
+    let mut command = Command::new(tool);
+    command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
+    let output = command.output().await.map_err(|_| DemoError::NoBroker)?;
+    let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if output.status.success() && !found.is_empty() { Ok(found.into()) } else { Err(DemoError::NoBroker) }
+}
+
+/// The port the broker took, from the file it writes.
+async fn broker_port(broker: &mut Running, dir: &Path) -> Result<u16, DemoError> {
+    let read = || {
+        let entries = std::fs::read_dir(dir).ok()?;
+        let file = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_some_and(|is| is == "ports"))?;
+        let ports: Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
+        let url = ports.get("nats")?.get(0)?.as_str()?.to_owned();
+        url.rsplit_once(':')?.1.parse::<u16>().ok()
+    };
+    let begin = Instant::now();
+    loop {
+        if let Some(port) = read() {
+            return Ok(port);
+        }
+        tokio::select! {
+            how = broker.ended() => return Err(DemoError::Ended { how, log: broker.tail(20) }),
+            () = tokio::time::sleep(Duration::from_millis(20)) => {}
+        }
+        if begin.elapsed() > START_LIMIT {
+            return Err(DemoError::NotReady { what: "the broker did not start", log: broker.tail(20) });
+        }
+    }
+}
+
+async fn wait_for_metrics(provisioner: &mut Running, port: u16) -> Result<(), DemoError> {
+    let begin = Instant::now();
+    loop {
+        if scrape::metrics(port).await.is_some() {
+            return Ok(());
+        }
+        tokio::select! {
+            how = provisioner.ended() => return Err(DemoError::Ended { how, log: provisioner.tail(20) }),
+            () = tokio::time::sleep(Duration::from_millis(50)) => {}
+        }
+        if begin.elapsed() > START_LIMIT {
+            let what = "the provisioner did not serve metrics";
+            return Err(DemoError::NotReady { what, log: provisioner.tail(20) });
+        }
+    }
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> Result<u16, DemoError> {
+    TcpListener::bind(("127.0.0.1", 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|source| DemoError::Setup { what: "a port for the metrics", source })
+}
+
+/// Puts another helper into the provisioner's configuration.
+fn use_helper(network: &NetworkFiles, helper: &str) -> Result<(), DemoError> {
+    let failed = |source| DemoError::Setup { what: "the configuration", source };
+    let text = std::fs::read_to_string(&network.config).map_err(failed)?;
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| {
+            if line.starts_with("helper:") {
+                format!("helper: {}", serde_json::json!(helper))
+            } else {
+                line.to_owned()
+            }
+        })
+        .collect();
+    std::fs::write(&network.config, lines.join("\n") + "\n").map_err(failed)
+}

@@ -1,0 +1,68 @@
+//! `quartermaster demo` ends everything it started, however it ends.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::support::{nats_server, skip};
+
+/// Processes whose command line mentions `dir`.
+fn mentions(dir: &Path) -> Vec<String> {
+    let wanted = dir.to_str().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(wanted) && !line.contains("quartermaster demo"))
+        .collect()
+}
+
+fn demo(dir: &Path, provisioner: &str) -> Option<Child> {
+    let nats = match nats_server() {
+        Ok(nats) => nats,
+        Err(why) => {
+            skip("the demo", why);
+            return None;
+        }
+    };
+    let script = dir.join("provisioner.sh");
+    std::fs::write(&script, format!("#!/bin/sh\n{provisioner}\n")).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quartermaster"));
+    command.args(["demo", "--servers", "5", "--keep"]).arg(dir.join("kept")).arg("--provisioner").arg(script);
+    command.env("QM_NATS_SERVER", nats).env("TMPDIR", dir);
+    Some(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+}
+
+#[test]
+fn a_provisioner_that_ends_is_shown_with_its_last_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(child) = demo(dir.path(), "echo the key is missing >&2; exit 4") else { return };
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("provisioner ended with exit status: 4\nthe key is missing"), "{told}");
+    assert_eq!(mentions(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupt_ends_every_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let started = dir.path().join("started");
+    let Some(mut child) = demo(dir.path(), &format!("touch {}; exec sleep 300", started.display())) else {
+        return;
+    };
+    let begin = Instant::now();
+    while !started.exists() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "the provisioner was not started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!mentions(dir.path()).is_empty(), "the broker runs");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert_eq!(mentions(dir.path()), Vec::<String>::new());
+}
