@@ -5,7 +5,7 @@
 mod actor;
 mod fact;
 mod handle;
-pub mod labels;
+mod labels;
 mod messages;
 mod process;
 mod rate;
@@ -16,6 +16,7 @@ mod summary;
 pub use actor::MetricsKeeper;
 pub use fact::{Fact, Found, HelperOutcome};
 pub use handle::{MetricsHandle, RenderError};
+pub use labels::{ACTORS, CYCLE_ENDS, EXIT_CAUSES, LANES, OTHER, RPCS};
 pub use messages::RenderMetrics;
 #[cfg(feature = "testing")]
 pub use recorder::FactLog;
