@@ -208,3 +208,96 @@ fn rfc3339(seconds: i64) -> String {
         .format(&Rfc3339)
         .unwrap_or_else(|_| "1970-01-01T00:00:00Z".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> String {
+        let error = decode(text.as_bytes()).expect_err(text);
+        match std::error::Error::source(&error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        }
+    }
+
+    fn document(protocol: &str) -> String {
+        format!(r#"{{"protocol":"{protocol}","id":"i","identity":"n1","component":"server","timestamp":7}}"#)
+    }
+
+    #[test]
+    fn every_kind_is_read_in_both_encodings() {
+        for kind in EventKind::ALL {
+            let plain = document(&format!("io.choria.lifecycle.v1.{kind}"));
+            let cloud = format!(r#"{{"data":{plain},"specversion":"1.0","source":"io.choria.lifecycle"}}"#);
+            for text in [plain, cloud] {
+                let event = decode(text.as_bytes()).unwrap();
+                assert_eq!((event.kind, event.identity.as_str(), event.timestamp), (kind, "n1", 7));
+                assert_eq!((event.version, event.new_version), (None, None));
+            }
+        }
+    }
+
+    #[test]
+    fn an_upgrade_carries_both_versions() {
+        let text = r#"{"protocol":"io.choria.lifecycle.v1.upgraded","id":"i","identity":"n1","component":"c","timestamp":7,"version":"1","new_version":"2"}"#;
+        let event = decode(text.as_bytes()).unwrap();
+        assert_eq!((event.version.as_deref(), event.new_version.as_deref()), (Some("1"), Some("2")));
+        assert_eq!(String::from_utf8(encode(&event, EventFormat::Choria)).unwrap(), text);
+    }
+
+    #[test]
+    fn other_documents_are_told_from_events() {
+        for text in [
+            "{}",
+            &document("choria:lifecycle:startup:1"),
+            r#"{"specversion":"1.0","source":"elsewhere","data":{}}"#,
+            r#"{"specversion":"0.3","source":"io.choria.lifecycle","data":{}}"#,
+        ] {
+            assert_eq!(fault(text), "neither a lifecycle event nor a cloud event of that source", "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_kinds_are_refused_without_control_characters() {
+        assert_eq!(
+            fault(&document("io.choria.lifecycle.v1.x\\n\\u001b")),
+            "unknown event protocol `io.choria.lifecycle.v1.x\\n\\u{1b}`"
+        );
+        assert_eq!(fault(&document("io.choria.lifecycle")), "unknown event protocol `io.choria.lifecycle`");
+    }
+
+    #[test]
+    fn incomplete_events_are_refused() {
+        let whole = document("io.choria.lifecycle.v1.startup");
+        for field in ["id", "identity", "component", "timestamp"] {
+            let text = whole.replace(&format!("\"{field}\":"), "\"x\":");
+            assert!(
+                fault(&text).starts_with(&format!("cannot read the event: missing field `{field}`")),
+                "{text}"
+            );
+        }
+        assert!(fault(&whole.replace('7', "7.5")).contains("invalid type floating"));
+        assert!(fault(&whole.replace("\"n1\"", "null")).contains("invalid type null"));
+        assert!(
+            fault(r#"{"specversion":"1.0","source":"io.choria.lifecycle","data":[]}"#)
+                .contains("expected an object")
+        );
+    }
+
+    #[test]
+    fn large_events_are_refused_unread() {
+        let large = document(&"x".repeat(Limits::EVENT.max_bytes));
+        assert!(fault(&large).contains("is over the limit of 65536"));
+        assert!(fault(&"[".repeat(60_000)).contains("nested deeper than 16"));
+        assert!(fault(&format!("[{}]", "0,".repeat(5_000))).contains("more than 2000 values"));
+    }
+
+    #[test]
+    fn a_second_beyond_the_calendar_is_still_written() {
+        for timestamp in [i64::MIN, i64::MAX] {
+            assert_eq!(rfc3339(timestamp), "1970-01-01T00:00:00Z");
+        }
+        assert_eq!(rfc3339(1_795_976_737), "2026-11-29T18:25:37Z");
+    }
+}
