@@ -276,6 +276,26 @@ fn a_hash_that_does_not_fit_is_refused_and_no_signature_makes_up_for_it() {
 }
 
 #[test]
+fn a_secure_layer_of_another_protocol_is_refused() {
+    let relabel = |good: &str, from: &str| {
+        let mut transport: serde_json::Value = serde_json::from_str(good).unwrap();
+        let secure =
+            String::from_utf8(STANDARD.decode(transport["data"].as_str().unwrap()).unwrap()).unwrap();
+        assert!(secure.contains(from));
+        transport["data"] = STANDARD.encode(secure.replacen(from, "x", 1)).into();
+        transport.to_string()
+    };
+    let expected = "the secure layer has unknown protocol `x`";
+    assert_eq!(reply_fault(&relabel(&reply_v1(REPLY_V1), "choria:secure:reply:1")), expected);
+    assert_eq!(reply_fault(&relabel(&reply_v2(REPLY_V2), "io.choria.protocol.v2.secure_reply")), expected);
+    assert_eq!(request_fault(&relabel(&request_v1(REQUEST_V1), "choria:secure:request:1")), expected);
+    assert_eq!(
+        request_fault(&relabel(&request_v2(REQUEST_V2), "io.choria.protocol.v2.secure_request")),
+        expected
+    );
+}
+
+#[test]
 fn signed_replies_are_taken_for_their_content() {
     let secure = format!(
         r#"{{"protocol":"io.choria.protocol.v2.secure_reply","reply":"{}","hash":"{}","signature":"AAAA","sender":"x.y.z"}}"#,
