@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets. Ordinary tests run them over a seed corpus (tests/hostile.rs), cargo-fuzz runs them over
+//! The bodies of the fuzz targets. Ordinary tests run them over a seed corpus (tests/fuzz_bodies.rs), cargo-fuzz runs them over
 //! everything else (fuzz/). Each takes bytes of a stranger and asserts a law about what comes out; a panic is the finding.
 #![expect(clippy::missing_panics_doc, reason = "a panic is what these are for, as said above")]
 
@@ -8,23 +8,24 @@ use crate::{
             self, ConfigureInput, CsrInput, CsrReply, Gen25519Input, Gen25519Reply, InventoryReply, JwtReply,
             MessageReply, RestartInput,
         },
-        discovery,
+        csr, discovery,
         envelope::{self, OpenReply},
         event::{self, EventFormat},
         identity::Identity,
         ksuid::Ksuid,
-        rpc, subject, version,
+        pem, rpc, subject, token, version,
     },
     helper,
     json::{self, Limits},
     text::{MAX_ERROR_TEXT, escape_bounded},
+    time::WallClock,
 };
 
 /// One body: a name, and what it does with the bytes.
 pub type Body = (&'static str, fn(&[u8]));
 
 /// Every body, by the name of its target.
-pub const BODIES: [Body; 8] = [
+pub const BODIES: [Body; 11] = [
     ("open_request", open_request),
     ("open_reply", open_reply),
     ("rpc_payload", rpc_payload),
@@ -33,6 +34,9 @@ pub const BODIES: [Body; 8] = [
     ("json_sorted", json_sorted),
     ("names", names),
     ("texts", texts),
+    ("tokens", tokens),
+    ("signing_requests", signing_requests),
+    ("pem_blocks", pem_blocks),
 ];
 
 /// An error and its causes are short and print on one line, whatever was received.
@@ -196,4 +200,65 @@ pub fn texts(bytes: &[u8]) {
         assert!(safe.chars().count() <= max && !safe.contains(char::is_control), "{safe:?}");
         assert_eq!(escape_bounded(&safe, max), safe, "escaping twice changes nothing");
     }
+}
+
+/// A token's claims are typed or refused, and nothing verifies without its signature.
+pub fn tokens(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (key, now) = (token::VerifyKey::Ed25519([7; 32]), WallClock::from_seconds(1_795_976_700));
+    match token::verify_provisioning(text, &key, now) {
+        Ok(_) => unreachable!("nobody holds the private half of that key"),
+        Err(error) => is_printable(&error),
+    }
+    match token::parse_provisioning(text) {
+        Ok(claims) => match claims.helper_json() {
+            Ok(json) => assert!(
+                serde_json::from_str::<serde_json::Value>(json.get()).is_ok_and(|json| json.is_object())
+            ),
+            Err(error) => is_printable(&error),
+        },
+        Err(error) => is_printable(&error),
+    }
+    if let Err(error) = token::parse_server(text) {
+        is_printable(&error);
+    }
+    if let Err(error) = token::parse_client(text) {
+        is_printable(&error);
+    }
+    if let Err(error) = token::VerifyKey::from_text(text) {
+        is_printable(&error);
+    }
+}
+
+/// A signing request is read in full or refused, and so judged.
+pub fn signing_requests(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match csr::examine(text) {
+        Ok(facts) => {
+            if let Ok(identity) = Identity::parse("web1.example.net")
+                && let Err(error) = csr::judge(&facts, &identity, &[])
+            {
+                is_printable(&error);
+            }
+        }
+        Err(error) => is_printable(&error),
+    }
+}
+
+/// A block is found or refused; an encrypted key comes back as it was.
+pub fn pem_blocks(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        match pem::first_block(text) {
+            Ok(block) => assert!(!format!("{block:?}").contains(char::is_control)),
+            Err(error) => is_printable(&error),
+        }
+        if let Err(error) = pem::decrypt_der(text, &[7; 32]) {
+            is_printable(&error);
+        }
+    }
+    let sealed = pem::encrypt_der(bytes, &[7; 32], [9; 16]);
+    assert!(
+        pem::decrypt_der(&sealed, &[7; 32]).is_ok_and(|der| *der == bytes)
+            || sealed.len() > pem::MAX_PEM_TEXT
+    );
 }

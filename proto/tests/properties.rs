@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use quartermaster_proto::{
     choria::{
         Generation,
+        agents::{CsrReply, JwtReply, decode_output},
         envelope::{
             OpenReply, Proof, Reply, Request, open_reply, open_request, request_body, seal_reply,
             seal_request, v1_id,
@@ -23,7 +24,7 @@ use quartermaster_proto::{
     time::WallClock,
 };
 use serde_json::value::RawValue;
-use support::{RECORDINGS, recording};
+use support::{RECORDINGS, recording, replies};
 use zeroize::Zeroizing;
 
 fn generations() -> impl Strategy<Value = Generation> {
@@ -236,6 +237,26 @@ proptest! {
         fuzzing::open_request(&data);
         fuzzing::open_reply(&data);
         fuzzing::lifecycle_event(&data);
+    }
+
+    #[test]
+    fn mutated_tokens_and_signing_requests_bring_nothing_down(
+        places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5), in_base64: bool,
+    ) {
+        let answers = || replies("v1-x509").into_iter().filter_map(|open| rpc::decode_reply(&open.reply.payload).ok());
+        let jwt = answers().find_map(|answer| decode_output::<JwtReply>(&answer).ok().filter(|out| !out.jwt.is_empty()));
+        let csr = answers().find_map(|answer| decode_output::<CsrReply>(&answer).ok());
+        let (mut jwt, csr) = (jwt.unwrap().jwt.into_bytes(), csr.unwrap().csr);
+        let mut der = pem::parse(csr.as_bytes()).unwrap().into_contents();
+        for (place, byte) in &places {
+            let (in_jwt, in_der) = (place.index(jwt.len()), place.index(der.len()));
+            // Letters keep it base64, so that the change reaches the claims.
+            jwt[in_jwt] = if in_base64 { b'A' + byte % 26 } else { *byte };
+            der[in_der] = *byte;
+        }
+        fuzzing::tokens(&jwt);
+        fuzzing::pem_blocks(&der);
+        fuzzing::signing_requests(pem::encode(&pem::Pem::new("CERTIFICATE REQUEST", der)).as_bytes());
     }
 
     #[test]

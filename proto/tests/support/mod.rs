@@ -1,6 +1,8 @@
 //! The recorded conversations of real peers (tests/vectors/README.md).
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
+pub mod forged;
+
 use std::{fs, path::PathBuf};
 
 use quartermaster_proto::choria::envelope::{OpenReply, OpenRequest, open_reply, open_request};
