@@ -106,7 +106,7 @@ fn picture(text: &mut String, fault: &Fault, faults: &Faults, color: bool) {
     };
     let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme)
-        .with_context_lines(0)
+        .with_context_lines(1)
         .with_links(false)
         .without_cause_chain();
     let mut shown = String::new();
