@@ -1,1 +1,18 @@
-//! The roster of hosts and who may be provisioned when.
+//! The roster of hosts and who may be provisioned when: the FleetKeeper.
+//!
+//! `roster.rs` decides (pure), `actor.rs` acts: it starts one HostProvisioner per admitted host and owns it.
+mod actor;
+mod entry;
+mod handle;
+mod messages;
+mod retry;
+mod roster;
+#[cfg(test)]
+mod tests;
+
+pub use actor::{FleetKeeper, FleetSettings};
+pub use entry::{Entry, Failure, Phase, State};
+pub use handle::FleetHandle;
+pub use messages::{FleetSnapshot, HostSeen, HostView, ServerStarted};
+pub use retry::{RetryError, RetryPolicy};
+pub use roster::{Admission, Counts, Noticed, Passed, Roster, RosterSettings, Sighting, Verdict};

@@ -1,1 +1,17 @@
-//! One host's provisioning cycle.
+//! One host's provisioning cycle: `steps.rs` is the table of steps, `plan.rs` decides what comes next (pure), `actor.rs`
+//! carries it out.
+mod actor;
+mod error;
+mod ports;
+mod messages;
+mod plan;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use actor::{HostProvisioner, HostSettings};
+pub use error::HostError;
+pub use messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
+pub use plan::{At, CallFailure, Effect, HelperFailure, Input, Plan, PlanSettings};
+pub use ports::{Answer, Boxed, HelperPort, LinkPort, Tools, VaultPort};
+pub use steps::{Features, STEPS, Step, StepSpec};

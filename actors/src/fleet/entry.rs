@@ -1,0 +1,135 @@
+//! One host's entry in the roster.
+
+use std::time::Instant;
+
+use super::roster::Sighting;
+use crate::host::{Ending, Kept};
+
+/// How far a cycle has come, as far as places are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Its first call is under way.
+    Contacting,
+    /// The host has not answered within a short patience.
+    Silent,
+    /// The host answers.
+    Talking,
+}
+
+/// What a host is doing. Instants are tokio's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Seen, but the queue was full.
+    Known,
+    /// In the queue.
+    Waiting {
+        /// Since when.
+        since: Instant,
+    },
+    /// In a cycle.
+    InFlight {
+        /// The cycle's number.
+        cycle: u64,
+        /// Since when.
+        since: Instant,
+        /// Whether it answers.
+        phase: Phase,
+    },
+    /// Held back after a good ending.
+    Held {
+        /// Since when.
+        since: Instant,
+        /// When its cycle began.
+        began: Instant,
+        /// Which ending.
+        ending: Ending,
+        /// Whether it was seen as an ordinary server since.
+        confirmed: bool,
+    },
+    /// Waiting for its next attempt.
+    Cooling {
+        /// Since when.
+        since: Instant,
+        /// Until when.
+        until: Instant,
+        /// When the cycle that failed began.
+        began: Instant,
+    },
+    /// Left alone after too many attempts, until it starts anew.
+    GaveUp {
+        /// Since when.
+        since: Instant,
+    },
+    /// Nothing to do; remembered for a while so that replayed events are known as such.
+    Done,
+}
+
+impl State {
+    /// The state's name, as shown to people.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Known => "known",
+            Self::Waiting { .. } => "waiting",
+            Self::InFlight { .. } => "in flight",
+            Self::Held { .. } => "held",
+            Self::Cooling { .. } => "cooling",
+            Self::GaveUp { .. } => "gave up",
+            Self::Done => "done",
+        }
+    }
+}
+
+/// Why the last attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// One of the fixed causes (the label of a counter).
+    pub cause: &'static str,
+    /// The whole reason, bounded and free of control characters.
+    pub error: String,
+    /// When.
+    pub at: Instant,
+}
+
+/// A host's entry.
+#[derive(Debug)]
+pub struct Entry {
+    /// What it is doing.
+    pub state: State,
+    /// When it was noticed last.
+    pub last_seen: Instant,
+    /// Failed attempts in a row.
+    pub failures: u32,
+    /// The last failure, until an attempt succeeds.
+    pub failure: Option<Failure>,
+    /// The helper's decision, kept while someone else holds the host's lock.
+    pub(super) kept: Option<Kept>,
+    /// When the roster's clock looks at it next.
+    pub(super) due: Option<Instant>,
+    /// Digest and timestamp of the newest startup event seen.
+    newest_event: Option<(u64, i64)>,
+}
+
+impl Entry {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            state: State::Known,
+            last_seen: now,
+            failures: 0,
+            failure: None,
+            kept: None,
+            due: None,
+            newest_event: None,
+        }
+    }
+
+    /// Whether this event is the newest one seen, or older than it by the host's own clock.
+    pub(super) fn has_seen(&self, event: u64, stamp: i64) -> bool {
+        self.newest_event.is_some_and(|(known, newest)| known == event || stamp < newest)
+    }
+
+    pub(super) fn remember(&mut self, sighting: Sighting) {
+        if let Sighting::Started { event, stamp, .. } = sighting {
+            self.newest_event = Some((event, stamp));
+        }
+    }
+}

@@ -1,0 +1,572 @@
+//! Every host this instance knows, what it is doing, and who is next. Pure: time and luck arrive as arguments.
+//!
+//! A host is in the roster before its first remote call and leaves it only through an ending. One host has one entry and
+//! one state, so nothing can be queued twice.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use quartermaster_proto::choria::identity::Identity;
+
+use super::entry::{Entry, Failure, Phase, State};
+use super::retry::{RetryPolicy, spread};
+use crate::host::{Ending, Kept};
+
+/// How long a host that was told to restart is expected to go on answering discovery (2 s of delay, the process start and
+/// some margin; choria.md 4.5). A sighting within it is no sign that the host is still to be provisioned.
+const RESTART_GRACE: Duration = Duration::from_secs(15);
+/// How long a host that updates itself is left alone before a sighting counts again.
+const UPDATE_GRACE: Duration = Duration::from_secs(10);
+/// Of five hosts taken from the queue, this many may be newcomers before one that waits for a retry gets its turn.
+const FRESH_IN_A_ROW: u32 = 4;
+
+/// The bounds of a roster.
+#[derive(Debug, Clone, Copy)]
+pub struct RosterSettings {
+    /// Hosts waiting at most.
+    pub queue: usize,
+    /// Cycles that talk to a host at once.
+    pub in_flight: usize,
+    /// Cycles more, that wait for a host which has not answered at all yet.
+    pub silent: usize,
+    /// The discovery interval; a host not seen for two of them is no longer believed to be there.
+    pub interval: Duration,
+    /// How long a provisioned host is held back (the peer: 60 s), and how long its return as a server is awaited.
+    pub hold: Duration,
+    /// How long to wait when someone else holds a host's lock (the node keeps it for two minutes).
+    pub busy: Duration,
+    /// Delays between attempts.
+    pub retry: RetryPolicy,
+}
+
+/// How a host was noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sighting {
+    /// It answered a broadcast.
+    Answered,
+    /// It published a startup event: a digest of the event's id, its own timestamp (Unix seconds by the host's clock)
+    /// and our clock now.
+    Started {
+        /// A digest of the event's id.
+        event: u64,
+        /// Seconds since the epoch, by the host.
+        stamp: i64,
+        /// Seconds since the epoch, by us.
+        now: i64,
+    },
+}
+
+/// What became of a sighting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Noticed {
+    /// The host waits in the queue now.
+    Queued,
+    /// The queue is full; the host is known and will be taken at its next sighting.
+    QueueFull,
+    /// It is waiting or in flight already, or held back, or cooling: nothing to do.
+    Known,
+    /// An old event seen again, or one older than two intervals.
+    Replayed,
+    /// The host was provisioned and came back asking for more: a failure of the last cycle, retried after the delay
+    /// (none: given up).
+    CameBack {
+        /// The failed attempts so far.
+        attempt: u32,
+        /// The delay before the next.
+        retry_in: Option<Duration>,
+    },
+}
+
+/// A host that may start its cycle now.
+#[derive(Debug)]
+pub struct Admission {
+    /// The host.
+    pub identity: Identity,
+    /// The number of the cycle, unique in this roster.
+    pub cycle: u64,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// The helper's decision of an earlier cycle that found the host busy.
+    pub kept: Option<Kept>,
+    /// How long the host waited in the queue.
+    pub waited: Duration,
+}
+
+/// What the end of a cycle means for its host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Provisioned (or stopped, or updating): held back.
+    Held {
+        /// From the first call to the end.
+        took: Duration,
+    },
+    /// Tried again after the delay; none: given up.
+    Retry {
+        /// The attempt that ended.
+        attempt: u32,
+        /// The delay.
+        retry_in: Option<Duration>,
+    },
+    /// Back in the queue, as if the cycle had not been: the instance was paused.
+    Requeued,
+    /// The cycle is not this roster's (an actor that was already replaced).
+    Unknown,
+}
+
+/// Something that time brought about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Passed {
+    /// A cooling host waits in the queue again.
+    Requeued(Identity),
+    /// A host was not seen for two intervals and left.
+    AgedOut(Identity),
+    /// A provisioned host was not seen as a server within the limit.
+    Unconfirmed(Identity),
+}
+
+/// How many hosts are in which state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// In the queue.
+    pub waiting: usize,
+    /// In a cycle.
+    pub in_flight: usize,
+    /// Of those, the ones that have not answered yet.
+    pub silent: usize,
+    /// Known, but turned away by a full queue.
+    pub known: usize,
+    /// Held back after success.
+    pub held: usize,
+    /// Waiting for their next attempt.
+    pub cooling: usize,
+    /// Left alone after too many attempts.
+    pub gave_up: usize,
+}
+
+/// The roster.
+#[derive(Debug)]
+pub struct Roster {
+    settings: RosterSettings,
+    hosts: HashMap<Identity, Entry>,
+    fresh: VecDeque<Identity>,
+    again: VecDeque<Identity>,
+    fresh_in_a_row: u32,
+    due: BTreeSet<(Instant, Identity)>,
+    cycles: HashMap<u64, Identity>,
+    next_cycle: u64,
+    counts: Counts,
+    aged_out: Vec<Identity>,
+}
+
+impl Roster {
+    /// An empty roster.
+    pub fn new(settings: RosterSettings) -> Self {
+        Self {
+            settings,
+            hosts: HashMap::new(),
+            fresh: VecDeque::new(),
+            again: VecDeque::new(),
+            fresh_in_a_row: 0,
+            due: BTreeSet::new(),
+            cycles: HashMap::new(),
+            next_cycle: 1,
+            counts: Counts::default(),
+            aged_out: Vec::new(),
+        }
+    }
+
+    /// How many hosts are in which state. `known` hosts are those a full queue turned away.
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Every host with its entry, in no order.
+    pub fn entries(&self) -> impl Iterator<Item = (&Identity, &Entry)> {
+        self.hosts.iter()
+    }
+
+    /// The entry of one host.
+    pub fn get(&self, identity: &Identity) -> Option<&Entry> {
+        self.hosts.get(identity)
+    }
+
+    /// When [`Self::pass`] has something to do next.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(when, _)| *when)
+    }
+
+    /// A host was noticed in provisioning mode.
+    pub fn notice(&mut self, identity: &Identity, sighting: Sighting, now: Instant, luck: f64) -> Noticed {
+        if self.is_stale(sighting) {
+            return Noticed::Replayed;
+        }
+        let Some(entry) = self.hosts.get_mut(identity) else {
+            let mut entry = Entry::new(now);
+            entry.remember(sighting);
+            self.hosts.insert(identity.clone(), entry);
+            self.counts.known += 1;
+            return self.enqueue(identity, now, false);
+        };
+        if let Sighting::Started { event, stamp, .. } = sighting
+            && entry.has_seen(event, stamp)
+        {
+            return Noticed::Replayed;
+        }
+        entry.last_seen = now;
+        entry.remember(sighting);
+        let started = matches!(sighting, Sighting::Started { .. });
+        match &entry.state {
+            State::Known => self.enqueue(identity, now, false),
+            State::Waiting { .. } | State::InFlight { .. } => Noticed::Known,
+            State::Held { since, ending, .. } => match ending {
+                Ending::Provisioned if started || now.duration_since(*since) >= RESTART_GRACE => {
+                    self.came_back(identity, now, luck)
+                }
+                Ending::Updating if started || now.duration_since(*since) >= UPDATE_GRACE => {
+                    self.enqueue(identity, now, true)
+                }
+                Ending::ShutDown if started => self.enqueue(identity, now, false),
+                _ => Noticed::Known,
+            },
+            // Seen again after its hold has run out: whatever happened since, it wants to be provisioned.
+            State::Done { .. } => self.enqueue(identity, now, false),
+            State::Cooling { since, .. } if started && now.duration_since(*since) >= self.settings.retry.first() => {
+                self.enqueue(identity, now, true)
+            }
+            State::GaveUp { since } if started && now.duration_since(*since) >= self.settings.retry.cap() => {
+                self.enqueue(identity, now, true)
+            }
+            State::Cooling { .. } | State::GaveUp { .. } => Noticed::Known,
+        }
+    }
+
+    /// A host came up as an ordinary server. True when that confirms a cycle of ours; the duration is the time since
+    /// its cycle began.
+    pub fn confirm(&mut self, identity: &Identity, now: Instant) -> Option<Duration> {
+        let entry = self.hosts.get_mut(identity)?;
+        match &mut entry.state {
+            State::Held { ending: Ending::Provisioned, confirmed, began, .. } if !*confirmed => {
+                *confirmed = true;
+                Some(now.duration_since(*began))
+            }
+            // The reply to the restart was lost, but it restarted all the same.
+            State::Cooling { began, .. } if entry.failure.as_ref().is_some_and(|f| f.cause == "restart") => {
+                let began = *began;
+                entry.failures = 0;
+                entry.failure = None;
+                self.hold(identity, Ending::Provisioned, began, now, true);
+                Some(now.duration_since(began))
+            }
+            _ => None,
+        }
+    }
+
+    /// The next host whose cycle may start, when a place is free.
+    pub fn admit(&mut self, now: Instant) -> Option<Admission> {
+        loop {
+            if self.counts.in_flight - self.counts.silent >= self.settings.in_flight {
+                return None;
+            }
+            let identity = self.take_next()?;
+            let Some(entry) = self.hosts.get_mut(&identity) else { continue };
+            let State::Waiting { since } = entry.state else { continue };
+            if now.duration_since(entry.last_seen) >= 2 * self.settings.interval {
+                // Discovery would have seen it again by now: it has gone, and a call would only wait for nobody.
+                self.leave(&identity);
+                self.hosts.remove(&identity);
+                self.aged_out.push(identity);
+                continue;
+            }
+            let cycle = self.next_cycle;
+            self.next_cycle += 1;
+            entry.state = State::InFlight { cycle, since: now, phase: Phase::Contacting };
+            let admission = Admission {
+                identity: identity.clone(),
+                cycle,
+                attempt: entry.failures + 1,
+                kept: entry.kept.take(),
+                waited: now.duration_since(since),
+            };
+            self.cycles.insert(cycle, identity);
+            self.counts.waiting -= 1;
+            self.counts.in_flight += 1;
+            return Some(admission);
+        }
+    }
+
+    /// The host of this cycle has not answered within a short patience: its place is given to another while it is
+    /// waited for, so that machines that vanished cannot hold up those that are there.
+    pub fn went_silent(&mut self, cycle: u64) {
+        if self.counts.silent >= self.settings.silent {
+            return;
+        }
+        if let Some(phase) = self.phase_of(cycle)
+            && *phase == Phase::Contacting
+        {
+            *phase = Phase::Silent;
+            self.counts.silent += 1;
+        }
+    }
+
+    /// The host of this cycle has answered for the first time.
+    pub fn answered(&mut self, cycle: u64) {
+        if let Some(phase) = self.phase_of(cycle) {
+            let was_silent = *phase == Phase::Silent;
+            *phase = Phase::Talking;
+            if was_silent {
+                self.counts.silent -= 1;
+            }
+        }
+    }
+
+    /// A cycle has ended.
+    pub fn finish(&mut self, cycle: u64, ending: Ending, now: Instant, luck: f64) -> Verdict {
+        let Some(identity) = self.cycles.remove(&cycle) else { return Verdict::Unknown };
+        let Some(entry) = self.hosts.get_mut(&identity) else { return Verdict::Unknown };
+        let State::InFlight { cycle: current, since, phase } = &entry.state else { return Verdict::Unknown };
+        if *current != cycle {
+            return Verdict::Unknown;
+        }
+        let (began, was_silent) = (*since, *phase == Phase::Silent);
+        if was_silent {
+            self.counts.silent -= 1;
+        }
+        let attempt = entry.failures + 1;
+        match ending {
+            Ending::Provisioned | Ending::Updating | Ending::ShutDown | Ending::AlreadyServing => {
+                entry.failures = 0;
+                entry.failure = None;
+                self.hold(&identity, ending, began, now, false);
+                Verdict::Held { took: now.duration_since(began) }
+            }
+            Ending::Interrupted => {
+                self.enqueue(&identity, now, true);
+                Verdict::Requeued
+            }
+            Ending::Deferred { msg } => {
+                entry.failure = Some(Failure { cause: "deferred", error: msg, at: now });
+                let retry_in = spread(self.settings.interval, luck);
+                self.cool(&identity, began, retry_in, now);
+                Verdict::Retry { attempt, retry_in: Some(retry_in) }
+            }
+            Ending::Busy { kept } => {
+                entry.kept = kept;
+                entry.failure = Some(Failure { cause: "busy", error: "someone else holds its lock".into(), at: now });
+                // Only ever later than the lock's window: a second refusal would extend nobody's wait but ours.
+                let retry_in = self.settings.busy + spread(self.settings.busy / 8, luck);
+                self.cool(&identity, began, retry_in, now);
+                Verdict::Retry { attempt, retry_in: Some(retry_in) }
+            }
+            Ending::Failed { cause, error } => {
+                let retry_in = self.fail(&identity, began, Failure { cause, error, at: now }, luck);
+                Verdict::Retry { attempt, retry_in }
+            }
+        }
+    }
+
+    /// Lets time pass: cooling hosts that are still there wait again, those that are not leave, holds end. At most
+    /// `most` entries a call, so that a huge roster cannot keep its actor from its messages.
+    pub fn pass(&mut self, now: Instant, most: usize) -> Vec<Passed> {
+        let mut passed: Vec<_> = self.aged_out.drain(..).map(Passed::AgedOut).collect();
+        for _ in 0..most {
+            let Some((when, _)) = self.due.first() else { break };
+            if *when > now {
+                break;
+            }
+            let Some((_, identity)) = self.due.pop_first() else { break };
+            let Some(entry) = self.hosts.get_mut(&identity) else { continue };
+            entry.due = None;
+            let stale = now.duration_since(entry.last_seen) >= 2 * self.settings.interval;
+            match &entry.state {
+                State::Cooling { .. } if !stale => {
+                    if self.enqueue(&identity, now, true) == Noticed::Queued {
+                        passed.push(Passed::Requeued(identity));
+                    }
+                }
+                State::Held { ending, confirmed, .. } => {
+                    if *ending == Ending::Provisioned && !*confirmed {
+                        passed.push(Passed::Unconfirmed(identity.clone()));
+                    }
+                    self.leave(&identity);
+                    if let Some(entry) = self.hosts.get_mut(&identity) {
+                        entry.state = State::Done;
+                    }
+                    self.schedule(&identity, now + 2 * self.settings.interval);
+                }
+                State::Waiting { .. } | State::InFlight { .. } | State::GaveUp { .. } => {}
+                State::Known | State::Cooling { .. } if !stale => {
+                    let when = entry.last_seen + 2 * self.settings.interval;
+                    self.schedule(&identity, when);
+                }
+                State::Done => {
+                    self.hosts.remove(&identity);
+                }
+                State::Known | State::Cooling { .. } => {
+                    self.leave(&identity);
+                    self.hosts.remove(&identity);
+                    passed.push(Passed::AgedOut(identity));
+                }
+            }
+        }
+        passed
+    }
+
+    /// Puts every cycle in flight back into the queue: its actors are gone. Used by a keeper that was restarted.
+    pub fn recover(&mut self, now: Instant) -> usize {
+        let lost: Vec<_> = self.cycles.drain().map(|(_, identity)| identity).collect();
+        for identity in &lost {
+            if let Some(entry) = self.hosts.get_mut(identity)
+                && let State::InFlight { phase, .. } = &mut entry.state
+            {
+                if *phase == Phase::Silent {
+                    *phase = Phase::Contacting;
+                    self.counts.silent -= 1;
+                }
+                self.enqueue(identity, now, true);
+            }
+        }
+        lost.len()
+    }
+
+    /// Forgets every host that is not in a cycle (leadership was lost).
+    pub fn forget_idle(&mut self) {
+        let idle: Vec<_> = self
+            .hosts
+            .iter()
+            .filter(|(_, entry)| !matches!(entry.state, State::InFlight { .. }))
+            .map(|(identity, _)| identity.clone())
+            .collect();
+        for identity in idle {
+            self.leave(&identity);
+            self.hosts.remove(&identity);
+        }
+        self.fresh.clear();
+        self.again.clear();
+    }
+
+    /// The host of a cycle that is in flight.
+    pub fn host_of(&self, cycle: u64) -> Option<&Identity> {
+        self.cycles.get(&cycle)
+    }
+
+    fn is_stale(&self, sighting: Sighting) -> bool {
+        let Sighting::Started { stamp, now, .. } = sighting else { return false };
+        let age = now.saturating_sub(stamp);
+        let limit = i64::try_from(2 * self.settings.interval.as_secs()).unwrap_or(i64::MAX);
+        age > limit
+    }
+
+    fn phase_of(&mut self, cycle: u64) -> Option<&mut Phase> {
+        let identity = self.cycles.get(&cycle)?;
+        match &mut self.hosts.get_mut(identity)?.state {
+            State::InFlight { phase, .. } => Some(phase),
+            _ => None,
+        }
+    }
+
+    fn take_next(&mut self) -> Option<Identity> {
+        let again_first = self.fresh_in_a_row >= FRESH_IN_A_ROW;
+        let (first, second) =
+            if again_first { (&mut self.again, &mut self.fresh) } else { (&mut self.fresh, &mut self.again) };
+        let (taken, from_first) = match first.pop_front() {
+            Some(identity) => (Some(identity), true),
+            None => (second.pop_front(), false),
+        };
+        self.fresh_in_a_row = if again_first == from_first { 0 } else { self.fresh_in_a_row + 1 };
+        taken
+    }
+
+    fn came_back(&mut self, identity: &Identity, now: Instant, luck: f64) -> Noticed {
+        let Some(entry) = self.hosts.get_mut(identity) else { return Noticed::Known };
+        let began = match &entry.state {
+            State::Held { began, .. } => *began,
+            _ => now,
+        };
+        let attempt = entry.failures + 1;
+        let error = "it came back in provisioning mode after its restart".to_owned();
+        let retry_in = self.fail(identity, began, Failure { cause: "came_back", error, at: now }, luck);
+        Noticed::CameBack { attempt, retry_in }
+    }
+
+    fn fail(&mut self, identity: &Identity, began: Instant, failure: Failure, luck: f64) -> Option<Duration> {
+        let now = failure.at;
+        let entry = self.hosts.get_mut(identity)?;
+        entry.failures += 1;
+        let retry_in = self.settings.retry.delay(entry.failures, luck);
+        entry.failure = Some(failure);
+        if let Some(delay) = retry_in {
+            self.cool(identity, began, delay, now);
+        } else {
+            self.leave(identity);
+            self.counts.gave_up += 1;
+            if let Some(entry) = self.hosts.get_mut(identity) {
+                entry.state = State::GaveUp { since: now };
+            }
+        }
+        retry_in
+    }
+
+    fn cool(&mut self, identity: &Identity, began: Instant, delay: Duration, now: Instant) {
+        self.leave(identity);
+        self.counts.cooling += 1;
+        if let Some(entry) = self.hosts.get_mut(identity) {
+            entry.state = State::Cooling { since: now, until: now + delay, began };
+        }
+        self.schedule(identity, now + delay);
+    }
+
+    fn hold(&mut self, identity: &Identity, ending: Ending, began: Instant, now: Instant, confirmed: bool) {
+        self.leave(identity);
+        self.counts.held += 1;
+        if let Some(entry) = self.hosts.get_mut(identity) {
+            entry.kept = None;
+            entry.state = State::Held { since: now, began, ending, confirmed };
+        }
+        self.schedule(identity, now + self.settings.hold);
+    }
+
+    /// Puts a host into the queue, or, when that is full, leaves it known so that its next sighting takes it.
+    fn enqueue(&mut self, identity: &Identity, now: Instant, again: bool) -> Noticed {
+        let full = self.counts.waiting >= self.settings.queue;
+        self.leave(identity);
+        let Some(entry) = self.hosts.get_mut(identity) else { return Noticed::Known };
+        if full {
+            entry.state = State::Known;
+            self.counts.known += 1;
+            self.schedule(identity, now + 2 * self.settings.interval);
+            return Noticed::QueueFull;
+        }
+        entry.state = State::Waiting { since: now };
+        self.counts.waiting += 1;
+        if again { &mut self.again } else { &mut self.fresh }.push_back(identity.clone());
+        Noticed::Queued
+    }
+
+    /// Takes a host out of the count of its state and off the clock; the caller gives it its new state.
+    fn leave(&mut self, identity: &Identity) {
+        let Some(entry) = self.hosts.get_mut(identity) else { return };
+        if let Some(when) = entry.due.take() {
+            self.due.remove(&(when, identity.clone()));
+        }
+        match &entry.state {
+            State::Known => self.counts.known -= 1,
+            State::Waiting { .. } => self.counts.waiting -= 1,
+            State::InFlight { .. } => self.counts.in_flight -= 1,
+            State::Held { .. } => self.counts.held -= 1,
+            State::Cooling { .. } => self.counts.cooling -= 1,
+            State::GaveUp { .. } => self.counts.gave_up -= 1,
+            State::Done => {}
+        }
+        // Whatever follows sets the state; until then the host counts nowhere.
+        entry.state = State::Done;
+    }
+
+    fn schedule(&mut self, identity: &Identity, when: Instant) {
+        if let Some(entry) = self.hosts.get_mut(identity) {
+            if let Some(old) = entry.due.replace(when) {
+                self.due.remove(&(old, identity.clone()));
+            }
+            self.due.insert((when, identity.clone()));
+        }
+    }
+}

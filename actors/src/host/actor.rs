@@ -1,0 +1,186 @@
+//! The HostProvisioner: carries out what the plan decides for one host, and nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Recipient, WrapFuture};
+use quartermaster_proto::choria::identity::Identity;
+use rand::RngExt;
+use tokio::time::Instant;
+
+use super::messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
+use super::plan::{At, Effect, Input, Plan, PlanSettings};
+use super::ports::{HostCall, Tools};
+use crate::control::RunStateReceiver;
+use crate::link::ConflictFlag;
+use crate::metrics::{Fact, Recorder};
+use crate::supervise::ExitNotice;
+
+/// How long the first answer is waited for before the host's place is given to another.
+const CONTACT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What one cycle starts with.
+pub struct HostSettings {
+    /// The host.
+    pub identity: Identity,
+    /// The cycle's number in the roster.
+    pub cycle: u64,
+    /// What every cycle has in common.
+    pub plan: Arc<PlanSettings>,
+    /// A decision of an earlier cycle.
+    pub kept: Option<Kept>,
+    /// The other actors.
+    pub tools: Tools,
+    /// Whether the instance may work.
+    pub run_state: RunStateReceiver,
+    /// Where facts go.
+    pub recorder: Recorder,
+    /// The owner's ears.
+    pub finished: Recipient<HostFinished>,
+    /// The owner's ears.
+    pub silent: Recipient<HostSilent>,
+    /// The owner's ears.
+    pub answered: Recipient<HostAnswered>,
+    /// Tells the owner of the actor's end, panic included.
+    pub notice: ExitNotice,
+}
+
+/// The actor of one cycle.
+pub struct HostProvisioner {
+    identity: Identity,
+    cycle: u64,
+    plan: Plan,
+    tools: Tools,
+    run_state: RunStateReceiver,
+    recorder: Recorder,
+    finished: Recipient<HostFinished>,
+    silent: Recipient<HostSilent>,
+    answered: Recipient<HostAnswered>,
+    conflict: ConflictFlag,
+    has_answered: bool,
+    stop_asked: bool,
+    _notice: ExitNotice,
+}
+
+impl HostProvisioner {
+    /// The actor of one cycle, not yet started.
+    pub fn new(settings: HostSettings) -> Self {
+        let nonce = hex::encode(rand::rng().random::<[u8; 16]>());
+        Self {
+            plan: Plan::new(settings.plan, settings.identity.clone(), nonce, settings.kept),
+            identity: settings.identity,
+            cycle: settings.cycle,
+            tools: settings.tools,
+            run_state: settings.run_state,
+            recorder: settings.recorder,
+            finished: settings.finished,
+            silent: settings.silent,
+            answered: settings.answered,
+            conflict: ConflictFlag::default(),
+            has_answered: false,
+            stop_asked: false,
+            _notice: settings.notice,
+        }
+    }
+
+    fn feed(&mut self, input: Input, ctx: &mut Context<Self>) {
+        let at = At {
+            now: Instant::now().into_std(),
+            luck: rand::rng().random(),
+            paused: self.stop_asked || self.run_state.borrow().is_paused(),
+            conflict: self.conflict.is_set(),
+        };
+        let effect = self.plan.handle(input, at);
+        if let Some(remark) = self.plan.take_remark() {
+            tracing::warn!(host = %self.identity, "{remark}");
+        }
+        self.carry_out(effect, ctx);
+    }
+
+    fn carry_out(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        match effect {
+            Effect::Call { agent, action, data, .. } => {
+                let call = HostCall {
+                    identity: self.identity.clone(),
+                    agent,
+                    action,
+                    data,
+                    conflict: self.conflict.clone(),
+                };
+                let began = Instant::now();
+                let answer = self.tools.link.call(call).into_actor(self);
+                ctx.spawn(answer.map(move |answer, me, ctx| {
+                    if answer.is_ok() {
+                        me.note_answer();
+                    }
+                    me.recorder.record(Fact::RpcFinished {
+                        host: me.identity.to_string(),
+                        agent,
+                        action,
+                        took: began.elapsed(),
+                        error: answer.as_ref().err().map(|failure| failure.reason.clone()),
+                    });
+                    me.feed(Input::Replied(answer), ctx);
+                }));
+            }
+            Effect::VerifyToken { jwt } => {
+                let verified = self.tools.vault.verify(jwt).into_actor(self);
+                ctx.spawn(verified.map(|result, me, ctx| me.feed(Input::Verified(result), ctx)));
+            }
+            Effect::RunHelper { input } => {
+                let decision = self.tools.helper.run(self.identity.clone(), input).into_actor(self);
+                ctx.spawn(decision.map(|result, me, ctx| me.feed(Input::Decided(result), ctx)));
+            }
+            Effect::IssueToken(order) => {
+                let issued = self.tools.vault.issue(order).into_actor(self);
+                ctx.spawn(issued.map(|result, me, ctx| me.feed(Input::Issued(result), ctx)));
+            }
+            Effect::SealKey { pem, host_public } => {
+                let sealed = self.tools.vault.seal(pem, host_public).into_actor(self);
+                ctx.spawn(sealed.map(|result, me, ctx| me.feed(Input::Sealed(result), ctx)));
+            }
+            Effect::WakeAt(when) => {
+                let wait = when.saturating_duration_since(Instant::now().into_std());
+                ctx.run_later(wait, |me, ctx| me.feed(Input::Due, ctx));
+            }
+            Effect::Finish(ending) => {
+                if ending == Ending::ShutDown {
+                    self.recorder.record(Fact::ShutdownRequested { host: self.identity.to_string() });
+                }
+                self.finished.do_send(HostFinished { cycle: self.cycle, ending });
+                ctx.stop();
+            }
+        }
+    }
+
+    fn note_answer(&mut self) {
+        if !self.has_answered {
+            self.has_answered = true;
+            self.answered.do_send(HostAnswered { cycle: self.cycle });
+        }
+    }
+}
+
+impl Actor for HostProvisioner {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_later(CONTACT_PATIENCE, |me, _| {
+            if !me.has_answered {
+                me.silent.do_send(HostSilent { cycle: me.cycle });
+            }
+        });
+        self.feed(Input::Begin, ctx);
+    }
+}
+
+impl Handler<CycleStopAsked> for HostProvisioner {
+    type Result = ();
+
+    fn handle(&mut self, _: CycleStopAsked, _: &mut Self::Context) {
+        // Read at the next step: a call in flight ends first, and a committed cycle runs to its restart.
+        self.stop_asked = true;
+    }
+}
+
+crate::supervise::supervised!(HostProvisioner);

@@ -1,0 +1,87 @@
+//! What a host's cycle and its owner say to each other.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quartermaster_proto::helper::HelperReply;
+
+/// A helper's decision, kept for the next cycle of a host that was busy, so that no helper run is wasted on it twice.
+#[derive(Clone)]
+pub struct Kept(pub(crate) Arc<HelperReply>);
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Kept(..)")
+    }
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Kept {}
+
+/// How a cycle ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// Configured and told to restart.
+    Provisioned,
+    /// Told to update itself; it comes back in provisioning mode with the new version.
+    Updating,
+    /// Told to shut down, as the helper asked.
+    ShutDown,
+    /// It is no longer in provisioning mode.
+    AlreadyServing,
+    /// The helper put it off.
+    Deferred {
+        /// The helper's words, bounded and free of control characters.
+        msg: String,
+    },
+    /// Someone else holds its provisioning lock.
+    Busy {
+        /// The helper's decision, when it had been taken already.
+        kept: Option<Kept>,
+    },
+    /// The instance was paused or is stopping; the host is as it was.
+    Interrupted,
+    /// It failed.
+    Failed {
+        /// One of the fixed causes.
+        cause: &'static str,
+        /// The whole reason.
+        error: String,
+    },
+}
+
+/// A cycle has ended.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "()")]
+pub struct HostFinished {
+    /// The cycle's number.
+    pub cycle: u64,
+    /// How.
+    pub ending: Ending,
+}
+
+/// The host has not answered its first call within a short patience.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "()")]
+pub struct HostSilent {
+    /// The cycle's number.
+    pub cycle: u64,
+}
+
+/// The host has answered for the first time.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "()")]
+pub struct HostAnswered {
+    /// The cycle's number.
+    pub cycle: u64,
+}
+
+/// The owner asks a cycle to end at its next safe point.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "()")]
+pub struct CycleStopAsked;

@@ -1,0 +1,531 @@
+//! What a cycle does next: one input in, one effect out. Knows no actor, socket or clock.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quartermaster_proto::choria::agents::{
+    ConfigureInput, CsrInput, CsrReply, Gen25519Input, Gen25519Reply, InventoryReply, JwtInput, JwtReply, MessageReply,
+    Output, RestartInput, ShutdownInput, UpdateInput,
+};
+use quartermaster_proto::choria::identity::Identity;
+use quartermaster_proto::choria::rpc::{self, RpcError};
+use quartermaster_proto::choria::token::{ProvisioningClaims, ServerTokenOrder};
+use quartermaster_proto::choria::{csr, sign, version};
+use quartermaster_proto::helper::{HelperInput, HelperReply};
+use quartermaster_proto::json;
+use regex::Regex;
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+use super::error::HostError;
+use super::messages::{Ending, Kept};
+use super::steps::{Features, STEPS, Step};
+
+/// Delay after failed try k, in milliseconds, before it is varied by half either way (choria.md 12.4; index 0 unused).
+const TRY_BACKOFF_MS: [u64; 11] = [500, 750, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000];
+/// The restart splay sent, in seconds: always exactly two seconds of delay on the host (choria.md 4.4).
+const RESTART_SPLAY: u32 = 1;
+/// The refusal of a host that is an ordinary server already (choria.md 4.4).
+const NOT_PROVISIONING: &str = "not in provisioning mode";
+/// The refusal of a wrong token: trying again would only write it into the host's log once more (choria.md 13.17).
+const WRONG_TOKEN: &str = "Incorrect provision token";
+
+/// What every cycle of a site has in common.
+#[derive(Debug)]
+pub struct PlanSettings {
+    /// The parts of the cycle in use.
+    pub features: Features,
+    /// The `token` of the configuration, sent with every choria_provision call.
+    pub token: SecretString,
+    /// Names that no certificate may carry.
+    pub deny: Vec<Regex>,
+    /// Where hosts fetch updates.
+    pub upgrades_repository: Option<String>,
+    /// Whether a failed update lets the cycle go on.
+    pub upgrades_optional: bool,
+}
+
+/// The circumstances in which an input is handled.
+#[derive(Debug, Clone, Copy)]
+pub struct At {
+    /// Now, by tokio's clock.
+    pub now: Instant,
+    /// A number in 0..1 that spreads delays.
+    pub luck: f64,
+    /// The instance is paused or stopping: end at the next safe point.
+    pub paused: bool,
+    /// Two different replies to one request of this cycle were seen.
+    pub conflict: bool,
+}
+
+/// A call that brought no reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallFailure {
+    /// Why, bounded and free of control characters.
+    pub reason: String,
+    /// Whether another try may help.
+    pub again: bool,
+}
+
+/// A helper run that brought no decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelperFailure {
+    /// Why.
+    pub reason: String,
+    /// It was not even started because the instance is paused.
+    pub paused: bool,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// The cycle begins.
+    Begin,
+    /// The current call ended; the bytes are the payload of a valid reply.
+    Replied(Result<Vec<u8>, CallFailure>),
+    /// The time asked for with [`Effect::WakeAt`] has come.
+    Due,
+    /// The provisioning token was checked.
+    Verified(Result<Box<ProvisioningClaims>, String>),
+    /// The helper answered.
+    Decided(Result<Box<HelperReply>, HelperFailure>),
+    /// The server token was issued.
+    Issued(Result<SecretString, String>),
+    /// The private key was encrypted.
+    Sealed(Result<SealedForHost, String>),
+}
+
+/// A private key that only the host can read.
+#[derive(Debug)]
+pub struct SealedForHost {
+    /// The encrypted PEM.
+    pub pem: String,
+    /// Our ECDH public key, hex.
+    pub ecdh_public: String,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Call the host.
+    Call {
+        /// Of which step.
+        step: Step,
+        /// The remote agent.
+        agent: &'static str,
+        /// Its action.
+        action: &'static str,
+        /// The JSON of the call's data.
+        data: Zeroizing<String>,
+    },
+    /// Check the provisioning token.
+    VerifyToken {
+        /// The token as the host sent it.
+        jwt: String,
+    },
+    /// Run the helper.
+    RunHelper {
+        /// The JSON for its stdin.
+        input: Vec<u8>,
+    },
+    /// Issue a server token.
+    IssueToken(Box<ServerTokenOrder>),
+    /// Encrypt the private key the helper returned.
+    SealKey {
+        /// The PEM.
+        pem: SecretString,
+        /// The host's latest ECDH public key, hex.
+        host_public: String,
+    },
+    /// Come back at this time.
+    WakeAt(Instant),
+    /// The cycle is over.
+    Finish(Ending),
+}
+
+/// One cycle.
+#[derive(Debug)]
+pub struct Plan {
+    settings: Arc<PlanSettings>,
+    identity: Identity,
+    nonce: String,
+    step: Step,
+    tries: u32,
+    /// From the first `configure` on: the host may be configured, so it must be restarted too.
+    committed: bool,
+    ecdh_public: String,
+    claims: Option<Box<ProvisioningClaims>>,
+    pubkey: Option<Gen25519Reply>,
+    inventory: Option<InventoryReply>,
+    csr: Option<CsrReply>,
+    decision: Option<Kept>,
+    server_jwt: Option<SecretString>,
+    sealed: Option<SealedForHost>,
+    /// A failed optional update, for the log.
+    remark: Option<String>,
+}
+
+impl Plan {
+    /// A cycle for one host. `nonce` is 32 random hex characters; `kept` is the decision of an earlier cycle that found
+    /// the host busy.
+    pub fn new(settings: Arc<PlanSettings>, identity: Identity, nonce: String, kept: Option<Kept>) -> Self {
+        Self {
+            settings,
+            identity,
+            nonce,
+            step: Step::Jwt,
+            tries: 0,
+            committed: false,
+            ecdh_public: String::new(),
+            claims: None,
+            pubkey: None,
+            inventory: None,
+            csr: None,
+            decision: kept,
+            server_jwt: None,
+            sealed: None,
+            remark: None,
+        }
+    }
+
+    /// The step the cycle is in.
+    pub const fn step(&self) -> Step {
+        self.step
+    }
+
+    /// Whether the host may be configured already, so that the cycle must run to its end.
+    pub const fn is_committed(&self) -> bool {
+        self.committed
+    }
+
+    /// Something worth a warning that did not stop the cycle; taken once.
+    pub const fn take_remark(&mut self) -> Option<String> {
+        self.remark.take()
+    }
+
+    /// What to do about `input`.
+    pub fn handle(&mut self, input: Input, at: At) -> Effect {
+        match self.decide(input, at) {
+            Ok(effect) => effect,
+            Err(Stop(ending)) => Effect::Finish(ending),
+        }
+    }
+
+    fn decide(&mut self, input: Input, at: At) -> Result<Effect, Stop> {
+        match input {
+            Input::Begin => self.enter_first(at),
+            Input::Due => self.attempt(at),
+            Input::Replied(Ok(payload)) => self.replied(&payload, at),
+            Input::Replied(Err(failure)) => self.call_failed(failure.reason, failure.again, at),
+            Input::Verified(Ok(claims)) => {
+                self.claims = Some(claims);
+                self.enter_after(Step::Jwt, at)
+            }
+            Input::Verified(Err(reason)) => Err(HostError::Token(reason).into()),
+            Input::Decided(Ok(reply)) => {
+                self.decision = Some(Kept(Arc::from(reply)));
+                self.decided(at)
+            }
+            Input::Decided(Err(failure)) if failure.paused => Err(Stop(Ending::Interrupted)),
+            Input::Decided(Err(failure)) => Err(HostError::Helper(failure.reason).into()),
+            Input::Issued(Ok(token)) => {
+                self.server_jwt = Some(token);
+                self.enter_after(Step::ServerToken, at)
+            }
+            Input::Issued(Err(reason)) => Err(HostError::ServerToken(reason).into()),
+            Input::Sealed(Ok(sealed)) => {
+                self.sealed = Some(sealed);
+                self.enter_after(Step::SealKey, at)
+            }
+            Input::Sealed(Err(reason)) => Err(HostError::SealKey(reason).into()),
+        }
+    }
+
+    fn enter_first(&mut self, at: At) -> Result<Effect, Stop> {
+        self.enter_from(0, at)
+    }
+
+    fn enter_after(&mut self, step: Step, at: At) -> Result<Effect, Stop> {
+        let next = STEPS.iter().position(|spec| spec.step == step).map_or(STEPS.len(), |index| index + 1);
+        self.enter_from(next, at)
+    }
+
+    fn enter_from(&mut self, index: usize, at: At) -> Result<Effect, Stop> {
+        let features = self.settings.features;
+        let next = STEPS.iter().skip(index).find(|spec| (spec.wanted)(features) && self.applies(spec.step));
+        let Some(spec) = next else { return Err(Stop(Ending::Provisioned)) };
+        self.step = spec.step;
+        self.tries = 0;
+        self.attempt(at)
+    }
+
+    /// Whether the helper's decision asks for this step.
+    fn applies(&self, step: Step) -> bool {
+        let decision = self.decision.as_ref().map(|kept| kept.0.as_ref());
+        match step {
+            // A decision kept from an earlier cycle stands.
+            Step::Helper => decision.is_none(),
+            Step::Shutdown => decision.is_some_and(|d| d.shutdown),
+            Step::SealKey => decision.is_some_and(|d| d.key.is_some()),
+            Step::Update => decision.is_some_and(|d| !d.upgrade.is_empty()) && self.wants_update(),
+            _ => true,
+        }
+    }
+
+    /// Starts the current step, or tries it again: the one place where a cycle can be interrupted.
+    fn attempt(&mut self, at: At) -> Result<Effect, Stop> {
+        if !self.committed {
+            if at.conflict {
+                return Err(HostError::Conflict.into());
+            }
+            if at.paused {
+                return Err(Stop(Ending::Interrupted));
+            }
+        }
+        if self.step == Step::Update
+            && let Err(reason) = self.update_possible()
+        {
+            return self.update_failed(reason, at);
+        }
+        self.tries += 1;
+        match self.step {
+            Step::Helper => Ok(Effect::RunHelper { input: self.helper_input()? }),
+            Step::ServerToken => Ok(Effect::IssueToken(Box::new(self.token_order()))),
+            Step::SealKey => self.seal(),
+            step => {
+                let Some((agent, action)) = step.spec().and_then(|spec| spec.call) else {
+                    return Err(Stop(Ending::Provisioned));
+                };
+                let data = self.call_data(step)?;
+                if step == Step::Configure {
+                    self.committed = true;
+                }
+                Ok(Effect::Call { step, agent, action, data })
+            }
+        }
+    }
+
+    fn replied(&mut self, payload: &[u8], at: At) -> Result<Effect, Stop> {
+        let reply = match rpc::decode_reply(payload) {
+            Ok(reply) => reply,
+            Err(error) => return self.unusable(&error, at),
+        };
+        let result = match self.step {
+            Step::Jwt => rpc::decode_output(&reply).map(|output| self.got_jwt(output)),
+            Step::Gen25519 => rpc::decode_output(&reply).map(|output| self.got_pubkey(output, at)),
+            Step::Inventory => rpc::decode_output(&reply).map(|output| self.got_inventory(output, at)),
+            Step::Gencsr => rpc::decode_output(&reply).map(|output| self.got_csr(output, at)),
+            Step::Shutdown => message(&reply).map(|()| Err(Stop(Ending::ShutDown))),
+            Step::Update => message(&reply).map(|()| Err(Stop(Ending::Updating))),
+            Step::Configure => message(&reply).map(|()| self.enter_after(Step::Configure, at)),
+            Step::Restart => message(&reply).map(|()| Err(Stop(Ending::Provisioned))),
+            Step::Helper | Step::ServerToken | Step::SealKey => return Err(Stop(Ending::Interrupted)),
+        };
+        match result {
+            Ok(next) => next,
+            Err(error) if error.is_lock_refusal() => {
+                Err(Stop(Ending::Busy { kept: self.decision_to_keep() }))
+            }
+            Err(RpcError::Refused { message, .. }) if !self.committed && message.contains(NOT_PROVISIONING) => {
+                Err(Stop(Ending::AlreadyServing))
+            }
+            Err(RpcError::Refused { message, .. }) => {
+                let again = !message.contains(WRONG_TOKEN);
+                self.call_failed(format!("it refused: {message}"), again, at)
+            }
+            Err(error) => self.unusable(&error, at),
+        }
+    }
+
+    /// The decision, for the next cycle. A decision about a key or a CSR dies with it: the next cycle makes new ones.
+    fn decision_to_keep(&mut self) -> Option<Kept> {
+        let Features { pki, ed25519, .. } = self.settings.features;
+        if pki || ed25519 { None } else { self.decision.take() }
+    }
+
+    fn got_jwt(&mut self, output: JwtReply) -> Result<Effect, Stop> {
+        if output.jwt.is_empty() {
+            return Err(HostError::Token("it sent none".to_owned()).into());
+        }
+        // Every call makes the host forget its earlier ECDH key, so the newest reply is the one that counts.
+        self.ecdh_public = output.ecdh_public;
+        Ok(Effect::VerifyToken { jwt: output.jwt })
+    }
+
+    fn got_pubkey(&mut self, output: Gen25519Reply, at: At) -> Result<Effect, Stop> {
+        sign::verify_nonce(&output.public_key, &self.nonce, &output.signature)
+            .map_err(|error| HostError::KeyProof(error.to_string()))?;
+        self.pubkey = Some(output);
+        self.enter_after(Step::Gen25519, at)
+    }
+
+    fn got_inventory(&mut self, output: InventoryReply, at: At) -> Result<Effect, Stop> {
+        self.inventory = Some(output);
+        self.enter_after(Step::Inventory, at)
+    }
+
+    fn got_csr(&mut self, output: CsrReply, at: At) -> Result<Effect, Stop> {
+        csr::examine(&output.csr)
+            .and_then(|facts| csr::judge(&facts, &self.identity, &self.settings.deny))
+            .map_err(|error| HostError::Csr(error.to_string()))?;
+        self.csr = Some(output);
+        self.enter_after(Step::Gencsr, at)
+    }
+
+    fn decided(&mut self, at: At) -> Result<Effect, Stop> {
+        let Some(decision) = self.decision.as_ref().map(|kept| Arc::clone(&kept.0)) else {
+            return Err(HostError::Helper("it gave no decision".to_owned()).into());
+        };
+        if decision.defer {
+            return Err(Stop(Ending::Deferred { msg: json::escape_bounded(&decision.msg, 300) }));
+        }
+        if !decision.shutdown && decision.configuration.is_empty() {
+            return Err(HostError::EmptyConfiguration.into());
+        }
+        self.enter_after(Step::Helper, at)
+    }
+
+    fn helper_input(&self) -> Result<Vec<u8>, Stop> {
+        let inventory = match &self.inventory {
+            Some(inventory) => json::sorted(inventory.raw.get())
+                .map_err(|error| HostError::Answer { step: Step::Inventory, reason: error.to_string() })?,
+            None => String::new(),
+        };
+        let input = HelperInput {
+            identity: self.identity.clone(),
+            csr: self.csr.clone(),
+            ed25519_pubkey: self.pubkey.clone(),
+            inventory,
+            jwt: self.claims.as_ref().map(|claims| claims.helper_json()),
+        };
+        Ok(input.to_json())
+    }
+
+    fn token_order(&self) -> ServerTokenOrder {
+        let decision = self.decision.as_ref().map(|kept| kept.0.as_ref());
+        ServerTokenOrder::from_decision(
+            &self.identity,
+            self.pubkey.as_ref().map_or("", |pubkey| pubkey.public_key.as_str()),
+            decision.and_then(|d| d.server_claims.as_ref()),
+            decision.map(|d| &d.configuration),
+        )
+    }
+
+    fn seal(&self) -> Result<Effect, Stop> {
+        let Some(pem) = self.decision.as_ref().and_then(|kept| kept.0.key.clone()) else {
+            return Err(HostError::SealKey("there is none".to_owned()).into());
+        };
+        if self.ecdh_public.is_empty() {
+            let reason = "the host offered no ECDH key; the feature `jwt` fetches one".to_owned();
+            return Err(HostError::SealKey(reason).into());
+        }
+        Ok(Effect::SealKey { pem, host_public: self.ecdh_public.clone() })
+    }
+
+    /// Versions that are equal by RPM's rules need no update (choria.md 10.4).
+    fn wants_update(&self) -> bool {
+        let wanted = self.decision.as_ref().map_or("", |kept| kept.0.upgrade.as_str());
+        let current = self.inventory.as_ref().map_or("", |inventory| inventory.version.as_str());
+        current.is_empty() || version::compare(wanted, current) != std::cmp::Ordering::Equal
+    }
+
+    fn update_possible(&self) -> Result<(), String> {
+        let inventory = self.inventory.as_ref();
+        if self.settings.upgrades_repository.is_none() {
+            return Err("upgrades_repository is not configured".to_owned());
+        }
+        if inventory.is_none_or(|inventory| inventory.version.is_empty()) {
+            return Err("its inventory names no version".to_owned());
+        }
+        if !inventory.is_some_and(|inventory| inventory.upgradable) {
+            return Err("it does not support upgrades".to_owned());
+        }
+        Ok(())
+    }
+
+    fn update_failed(&mut self, reason: String, at: At) -> Result<Effect, Stop> {
+        let version = self.decision.as_ref().map_or_else(String::new, |kept| kept.0.upgrade.clone());
+        let error = HostError::Update { version, reason };
+        if self.settings.upgrades_optional {
+            self.remark = Some(format!("{error}; upgrades are optional, going on"));
+            return self.enter_after(Step::Update, at);
+        }
+        Err(error.into())
+    }
+
+    fn unusable(&mut self, error: &RpcError, at: At) -> Result<Effect, Stop> {
+        self.call_failed(format!("unusable answer: {error}"), true, at)
+    }
+
+    fn call_failed(&mut self, reason: String, again: bool, at: At) -> Result<Effect, Stop> {
+        let most = self.step.spec().map_or(1, |spec| spec.tries);
+        if again && self.tries < most {
+            return Ok(Effect::WakeAt(at.now + try_backoff(self.tries, at.luck)));
+        }
+        if self.step == Step::Update {
+            return self.update_failed(reason, at);
+        }
+        Err(HostError::Call { step: self.step, tries: self.tries, reason }.into())
+    }
+
+    fn call_data(&self, step: Step) -> Result<Zeroizing<String>, Stop> {
+        let token = self.settings.token.expose_secret();
+        Ok(match step {
+            Step::Jwt => JwtInput { token }.to_json(),
+            Step::Gen25519 => Gen25519Input { token, nonce: &self.nonce }.to_json(),
+            Step::Inventory => Zeroizing::new("{}".to_owned()),
+            Step::Gencsr => CsrInput { token, cn: self.identity.as_str() }.to_json(),
+            Step::Shutdown => ShutdownInput { token }.to_json(),
+            Step::Update => UpdateInput {
+                token,
+                repository: self.settings.upgrades_repository.as_deref().unwrap_or_default(),
+                version: self.decision.as_ref().map_or("", |kept| kept.0.upgrade.as_str()),
+            }
+            .to_json(),
+            Step::Restart => RestartInput { token, splay: RESTART_SPLAY }.to_json(),
+            Step::Configure => self.configure_data(token)?,
+            Step::Helper | Step::ServerToken | Step::SealKey => return Err(Stop(Ending::Interrupted)),
+        })
+    }
+
+    fn configure_data(&self, token: &str) -> Result<Zeroizing<String>, Stop> {
+        let Some(decision) = self.decision.as_ref().map(|kept| kept.0.as_ref()) else {
+            return Err(HostError::EmptyConfiguration.into());
+        };
+        let ssldir = self.csr.as_ref().map_or(decision.ssldir.as_str(), |csr| csr.ssldir.as_str());
+        Ok(ConfigureInput {
+            token,
+            configuration: &decision.configuration,
+            certificate: &decision.certificate,
+            ca: &decision.ca,
+            ssldir,
+            key: self.sealed.as_ref().map_or("", |sealed| sealed.pem.as_str()),
+            ecdh_public: self.sealed.as_ref().map_or("", |sealed| sealed.ecdh_public.as_str()),
+            action_policies: &decision.action_policies,
+            opa_policies: &decision.opa_policies,
+            server_jwt: self.server_jwt.as_ref().map_or("", |token| token.expose_secret()),
+        }
+        .to_json())
+    }
+}
+
+/// The end of a cycle, as the error side of a decision, so that `?` ends it.
+struct Stop(Ending);
+
+impl From<HostError> for Stop {
+    fn from(error: HostError) -> Self {
+        Self(Ending::Failed { cause: error.cause(), error: json::escape_bounded(&error.to_string(), 500) })
+    }
+}
+
+/// An action whose only output is its message.
+fn message(reply: &rpc::RpcReply) -> Result<(), RpcError> {
+    rpc::decode_output::<MessageReply>(reply).map(|_| ())
+}
+
+/// The delay after failed try `tries`, varied by half either way.
+fn try_backoff(tries: u32, luck: f64) -> Duration {
+    let index = usize::try_from(tries).unwrap_or(usize::MAX).min(TRY_BACKOFF_MS.len() - 1);
+    let base = TRY_BACKOFF_MS.get(index).copied().unwrap_or(5000);
+    Duration::from_millis(base).mul_f64(0.5 + luck.clamp(0.0, 1.0))
+}
