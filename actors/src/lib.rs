@@ -12,6 +12,7 @@
 //! ```
 
 pub mod supervise;
+pub mod text;
 
 pub mod control;
 pub mod metrics;

@@ -13,7 +13,8 @@ use super::plan::{Effect, Input, Plan};
 use crate::control::RunStateReceiver;
 use crate::host::Boxed;
 use crate::metrics::{Fact, Recorder};
-use crate::supervise::{ExitNotice, SendRefused, chain};
+use crate::supervise::{ExitNotice, SendRefused};
+use crate::text::chain;
 
 /// Events and commands waiting at most. What a full mailbox turns away is counted by the sender, and the next look heals it.
 pub const MAILBOX: usize = 16_384;

@@ -14,6 +14,8 @@ pub enum Phase {
     Silent,
     /// The host answers.
     Talking,
+    /// It may be configured already.
+    Committed,
 }
 
 /// What a host is doing. Instants are tokio's clock.

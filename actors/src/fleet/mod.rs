@@ -10,9 +10,9 @@ mod roster;
 #[cfg(test)]
 mod tests;
 
-pub use actor::{FleetKeeper, FleetSettings};
+pub use actor::{FleetKeeper, FleetSettings, Shelf};
 pub use entry::{Entry, Failure, Phase, State};
 pub use handle::FleetHandle;
-pub use messages::{FleetSnapshot, HostSeen, HostView, ServerStarted};
+pub use messages::{EndCycles, FleetSnapshot, HostNoticed, HostView, ObserveTroubled};
 pub use retry::{RetryError, RetryPolicy};
 pub use roster::{Admission, Counts, Noticed, Passed, Roster, RosterSettings, Sighting, Verdict};

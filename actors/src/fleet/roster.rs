@@ -10,11 +10,13 @@ use quartermaster_proto::choria::identity::Identity;
 
 use super::entry::{Entry, Failure, Phase, State};
 use super::retry::{RetryPolicy, spread};
-use crate::host::{Ending, Kept};
+use crate::host::{Ending, Kept, Step};
 
 /// How long a host that was told to restart is expected to go on answering discovery (2 s of delay, the process start and
 /// some margin; choria.md 4.5). A sighting within it is no sign that the host is still to be provisioned.
 const RESTART_GRACE: Duration = Duration::from_secs(15);
+/// The cause of a failure after which the host may have restarted all the same: the name of the step.
+const LOST_RESTART: &str = Step::Restart.name();
 /// How long a host that updates itself is left alone before a sighting counts again.
 const UPDATE_GRACE: Duration = Duration::from_secs(10);
 /// Of five hosts taken from the queue, this many may be newcomers before one that waits for a retry gets its turn.
@@ -250,7 +252,7 @@ impl Roster {
                 Some(now.duration_since(*began))
             }
             // The reply to the restart was lost, but it restarted all the same.
-            State::Cooling { began, .. } if entry.failure.as_ref().is_some_and(|f| f.cause == "restart") => {
+            State::Cooling { began, .. } if entry.failure.as_ref().is_some_and(|f| f.cause == LOST_RESTART) => {
                 let began = *began;
                 entry.failures = 0;
                 entry.failure = None;
@@ -316,6 +318,13 @@ impl Roster {
             if was_silent {
                 self.counts.silent -= 1;
             }
+        }
+    }
+
+    /// The host of this cycle may be configured from now on.
+    pub fn committed(&mut self, cycle: u64) {
+        if let Some(phase) = self.phase_of(cycle) {
+            *phase = Phase::Committed;
         }
     }
 
@@ -411,18 +420,26 @@ impl Roster {
         passed
     }
 
-    /// Puts every cycle in flight back into the queue: its actors are gone. Used by a keeper that was restarted.
+    /// Puts every cycle in flight back into the queue: its actors are gone. Used by a keeper that was restarted. A host
+    /// that may be configured already is left time to restart first, which its actor, if it lives, still sees to.
     pub fn recover(&mut self, now: Instant) -> usize {
         let lost: Vec<_> = self.cycles.drain().map(|(_, identity)| identity).collect();
         for identity in &lost {
-            if let Some(entry) = self.hosts.get_mut(identity)
-                && let State::InFlight { phase, .. } = &mut entry.state
-            {
-                if *phase == Phase::Silent {
-                    *phase = Phase::Contacting;
-                    self.counts.silent -= 1;
+            let Some(entry) = self.hosts.get_mut(identity) else { continue };
+            let State::InFlight { phase, since, .. } = entry.state else { continue };
+            match phase {
+                Phase::Committed => {
+                    let error = "its keeper ended while it was being configured".to_owned();
+                    entry.failure = Some(Failure { cause: LOST_RESTART, error, at: now });
+                    self.cool(identity, since, 2 * RESTART_GRACE, now);
                 }
-                self.enqueue(identity, now, true);
+                Phase::Silent => {
+                    self.counts.silent -= 1;
+                    self.enqueue(identity, now, true);
+                }
+                Phase::Contacting | Phase::Talking => {
+                    self.enqueue(identity, now, true);
+                }
             }
         }
         lost.len()

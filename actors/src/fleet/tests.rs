@@ -299,6 +299,20 @@ fn a_restarted_keeper_finds_its_hosts_in_flight_waiting() {
 }
 
 #[test]
+fn a_restarted_keeper_leaves_a_configured_host_time_to_restart() {
+    let mut b = bench();
+    b.answered("a", 0);
+    let (_, cycle) = b.admit(0).unwrap();
+    b.roster.committed(cycle);
+    let now = b.at(1);
+    b.roster.recover(now);
+    assert_eq!(b.admit(2), None);
+    assert_eq!(b.state("a"), "cooling");
+    let now = b.at(4);
+    assert!(b.roster.confirm(&id("a"), now).is_some());
+}
+
+#[test]
 fn an_updating_host_is_taken_as_soon_as_it_starts_again() {
     let mut b = bench();
     b.run("a", Ending::Updating, 0);

@@ -8,7 +8,7 @@ use quartermaster_proto::choria::identity::Identity;
 use rand::RngExt;
 use tokio::time::Instant;
 
-use super::messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
+use super::messages::{CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostSilent, Kept};
 use super::plan::{At, Effect, Input, Plan, PlanSettings};
 use super::ports::{HostCall, Tools};
 use crate::control::RunStateReceiver;
@@ -41,6 +41,8 @@ pub struct HostSettings {
     pub silent: Recipient<HostSilent>,
     /// The owner's ears.
     pub answered: Recipient<HostAnswered>,
+    /// The owner's ears.
+    pub committed: Recipient<HostCommitted>,
     /// Tells the owner of the actor's end, panic included.
     pub notice: ExitNotice,
 }
@@ -56,6 +58,7 @@ pub struct HostProvisioner {
     finished: Recipient<HostFinished>,
     silent: Recipient<HostSilent>,
     answered: Recipient<HostAnswered>,
+    committed: Recipient<HostCommitted>,
     conflict: ConflictFlag,
     has_answered: bool,
     stop_asked: bool,
@@ -76,6 +79,7 @@ impl HostProvisioner {
             finished: settings.finished,
             silent: settings.silent,
             answered: settings.answered,
+            committed: settings.committed,
             conflict: ConflictFlag::default(),
             has_answered: false,
             stop_asked: false,
@@ -90,7 +94,12 @@ impl HostProvisioner {
             paused: self.stop_asked || self.run_state.borrow().is_paused(),
             conflict: self.conflict.is_set(),
         };
+        let was_committed = self.plan.is_committed();
         let effect = self.plan.handle(input, at);
+        if self.plan.is_committed() && !was_committed {
+            // Before the call goes out: an owner that has to start over must know that this host may be configured.
+            self.committed.do_send(HostCommitted { cycle: self.cycle });
+        }
         if let Some(remark) = self.plan.take_remark() {
             tracing::warn!(host = %self.identity, "{remark}");
         }

@@ -11,7 +11,7 @@ mod tests;
 
 pub use actor::{HostProvisioner, HostSettings};
 pub use error::HostError;
-pub use messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
-pub use plan::{At, CallFailure, Effect, HelperFailure, Input, Plan, PlanSettings};
-pub use ports::{Answer, Boxed, HelperPort, LinkPort, Tools, VaultPort};
+pub use messages::{CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostSilent, Kept};
+pub use plan::{At, CallFailure, Effect, HelperFailure, Input, Plan, PlanSettings, SealedForHost};
+pub use ports::{Answer, Boxed, HelperPort, HostCall, LinkPort, Tools, VaultPort};
 pub use steps::{Features, STEPS, Step, StepSpec};

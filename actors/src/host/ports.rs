@@ -107,14 +107,14 @@ impl VaultPort for VaultHandle {
     fn verify(&self, jwt: String) -> Boxed<Result<Box<ProvisioningClaims>, String>> {
         let handle = self.clone();
         Box::pin(async move {
-            handle.verify_provisioning(jwt).await.map(Box::new).map_err(|error| crate::supervise::chain(&error))
+            handle.verify_provisioning(jwt).await.map(Box::new).map_err(|error| crate::text::chain(&error))
         })
     }
 
     fn issue(&self, order: Box<ServerTokenOrder>) -> Boxed<Result<SecretString, String>> {
         let handle = self.clone();
         Box::pin(async move {
-            handle.issue_server_token(*order).await.map_err(|error| crate::supervise::chain(&error))
+            handle.issue_server_token(*order).await.map_err(|error| crate::text::chain(&error))
         })
     }
 
@@ -123,7 +123,7 @@ impl VaultPort for VaultHandle {
         Box::pin(async move {
             match handle.seal_private_key(pem, host_public).await {
                 Ok(sealed) => Ok(SealedForHost { pem: sealed.pem, ecdh_public: sealed.ecdh_public }),
-                Err(error) => Err(crate::supervise::chain(&error)),
+                Err(error) => Err(crate::text::chain(&error)),
             }
         })
     }

@@ -1,0 +1,450 @@
+//! The FleetKeeper: owns the roster and one HostProvisioner per admitted host.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use actix::{
+    Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, MessageResult, SpawnHandle, WrapFuture,
+};
+use actix_rt::Arbiter;
+use rand::RngExt;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::entry::State;
+use super::messages::{EndCycles, FleetSnapshot, HostNoticed, HostView, ObserveTroubled, RosterDue};
+use super::roster::{Admission, Noticed, Passed, Roster, RosterSettings, Sighting, Verdict};
+use crate::control::RunStateReceiver;
+use crate::discovery::Seen;
+use crate::host::{
+    CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostProvisioner, HostSettings, HostSilent,
+    PlanSettings, Tools,
+};
+use crate::metrics::{Fact, Found, Recorder};
+use crate::supervise::{ChildExited, ChildId, ExitCause, ExitNotice, Ping};
+
+/// Sightings waiting at most; what does not fit is counted by the sender, and the next discovery heals it.
+pub const MAILBOX: usize = 65_536;
+/// Time between two looks at whether the hosts' actors still answer.
+const HOST_PING_EVERY: Duration = Duration::from_secs(10);
+/// A host's actor that left this many of them unanswered is abandoned.
+const MISSED_PINGS: u32 = 3;
+/// Roster entries handled in one go of the clock.
+const CLOCK_BATCH: usize = 1000;
+/// Threads that the hosts' actors share.
+const HOST_THREADS: usize = 2;
+
+/// What a FleetKeeper needs.
+#[derive(Clone)]
+pub struct FleetSettings {
+    /// The bounds of the roster.
+    pub roster: RosterSettings,
+    /// What every cycle has in common.
+    pub plan: Arc<PlanSettings>,
+    /// The other actors.
+    pub tools: Tools,
+    /// Whether the instance may work.
+    pub run_state: RunStateReceiver,
+    /// Where facts go.
+    pub recorder: Recorder,
+    /// Where the roster lies, so that it outlives a keeper that panics.
+    pub shelf: Shelf,
+    /// Where the numbers are published.
+    pub publish: Arc<watch::Sender<FleetSnapshot>>,
+    /// The clock that startup events are compared with, Unix seconds.
+    pub wall_seconds: fn() -> i64,
+}
+
+/// The roster's place outside the actor. Only the keeper of the moment locks it, for the length of one decision.
+#[derive(Debug, Clone)]
+pub struct Shelf(Arc<Mutex<Roster>>);
+
+impl Shelf {
+    /// A shelf with an empty roster.
+    pub fn new(settings: RosterSettings) -> Self {
+        Self(Arc::new(Mutex::new(Roster::new(settings))))
+    }
+
+    fn roster(&self) -> MutexGuard<'_, Roster> {
+        // A roster left behind by a panic is plain data; the worst it can hold is a host in a state that time ends.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Running {
+    addr: Addr<HostProvisioner>,
+    thread: usize,
+    unanswered: u32,
+}
+
+/// The actor.
+pub struct FleetKeeper {
+    settings: FleetSettings,
+    running: HashMap<u64, Running>,
+    threads: Vec<Arbiter>,
+    next_thread: usize,
+    timer: Option<(std::time::Instant, SpawnHandle)>,
+    led: bool,
+    _notice: ExitNotice,
+}
+
+impl FleetKeeper {
+    /// A keeper, not yet started.
+    pub fn new(settings: FleetSettings, notice: ExitNotice) -> Self {
+        let led = settings.run_state.borrow().leading;
+        Self {
+            settings,
+            running: HashMap::new(),
+            threads: Vec::new(),
+            next_thread: 0,
+            timer: None,
+            led,
+            _notice: notice,
+        }
+    }
+
+    /// Admits whoever may start, publishes the numbers, sets the clock. Called after everything that changes the roster.
+    fn pump(&mut self, ctx: &mut Context<Self>) {
+        let now = Instant::now().into_std();
+        while self.settings.run_state.borrow().admits() {
+            let admission = self.settings.shelf.roster().admit(now);
+            let Some(admission) = admission else { break };
+            self.start_cycle(admission, ctx);
+        }
+        self.publish();
+        self.set_clock(ctx);
+    }
+
+    fn start_cycle(&mut self, admission: Admission, ctx: &mut Context<Self>) {
+        let Admission { identity, cycle, attempt, kept, waited } = admission;
+        self.settings.recorder.record(Fact::CycleStarted { host: identity.to_string(), attempt, waited });
+        let address = ctx.address();
+        let host = HostSettings {
+            identity,
+            cycle,
+            plan: Arc::clone(&self.settings.plan),
+            kept,
+            tools: self.settings.tools.clone(),
+            run_state: self.settings.run_state.clone(),
+            recorder: self.settings.recorder.clone(),
+            finished: address.clone().recipient(),
+            silent: address.clone().recipient(),
+            answered: address.clone().recipient(),
+            committed: address.clone().recipient(),
+            notice: ExitNotice::new(ChildId { name: "host", generation: cycle }, address.recipient()),
+        };
+        let thread = self.next_thread % HOST_THREADS;
+        self.next_thread = self.next_thread.wrapping_add(1);
+        let Some(arbiter) = self.threads.get(thread) else { return };
+        let addr = HostProvisioner::start_in_arbiter(&arbiter.handle(), move |_| HostProvisioner::new(host));
+        self.running.insert(cycle, Running { addr, thread, unanswered: 0 });
+    }
+
+    fn end_cycle(&mut self, cycle: u64, ending: Ending, ctx: &mut Context<Self>) {
+        self.running.remove(&cycle);
+        let now = Instant::now().into_std();
+        let luck = rand::rng().random();
+        let (host, verdict) = {
+            let mut roster = self.settings.shelf.roster();
+            let host = roster.host_of(cycle).map(ToString::to_string);
+            (host, roster.finish(cycle, ending.clone(), now, luck))
+        };
+        if let Some(host) = host {
+            self.report(host, ending, &verdict);
+        }
+        self.pump(ctx);
+    }
+
+    fn report(&self, host: String, ending: Ending, verdict: &Verdict) {
+        let fact = match (ending, verdict) {
+            (_, Verdict::Requeued | Verdict::Unknown) => return,
+            (Ending::Provisioned, Verdict::Held { took }) => {
+                self.settings.publish.send_modify(|numbers| numbers.provisioned += 1);
+                Fact::HostProvisioned { host, took: *took }
+            }
+            (Ending::Updating, Verdict::Held { took }) => Fact::HostUpdating { host, took: *took },
+            (Ending::ShutDown, Verdict::Held { took }) => Fact::HostShutDown { host, took: *took },
+            (_, Verdict::Held { .. }) => Fact::HostServing { host },
+            (Ending::Deferred { msg }, Verdict::Retry { retry_in, .. }) => {
+                Fact::HostDeferred { host, msg, retry_in: retry_in.unwrap_or_default() }
+            }
+            (Ending::Busy { .. }, Verdict::Retry { retry_in, .. }) => {
+                Fact::HostBusy { host, retry_in: retry_in.unwrap_or_default() }
+            }
+            (Ending::Failed { cause, error }, Verdict::Retry { attempt, retry_in }) => {
+                self.settings.publish.send_modify(|numbers| numbers.failed += 1);
+                Fact::HostFailed { host, cause, error, attempt: *attempt, retry_in: *retry_in }
+            }
+            (_, Verdict::Retry { .. }) => return,
+        };
+        self.settings.recorder.record(fact);
+    }
+
+    fn publish(&self) {
+        let counts = self.settings.shelf.roster().counts();
+        let changed = self.settings.publish.send_if_modified(|numbers| {
+            let changed = numbers.counts != counts;
+            numbers.counts = counts;
+            changed
+        });
+        if changed {
+            self.settings.recorder.record(Fact::FleetCounted {
+                waiting: counts.waiting + counts.in_flight,
+                queued: counts.waiting,
+                busy: counts.in_flight,
+            });
+        }
+    }
+
+    fn set_clock(&mut self, ctx: &mut Context<Self>) {
+        let due = self.settings.shelf.roster().next_due();
+        if self.timer.as_ref().map(|(when, _)| *when) == due {
+            return;
+        }
+        if let Some((_, timer)) = self.timer.take() {
+            ctx.cancel_future(timer);
+        }
+        if let Some(when) = due {
+            let wait = when.saturating_duration_since(Instant::now().into_std());
+            self.timer = Some((when, ctx.notify_later(RosterDue, wait)));
+        }
+    }
+
+    /// Follows the run state: work goes on when it may, and a lost leadership empties the queue.
+    fn watch(&self, ctx: &mut Context<Self>) {
+        let mut run_state = self.settings.run_state.clone();
+        let changed = async move { run_state.changed().await.is_ok() };
+        ctx.spawn(changed.into_actor(self).map(|alive, me, ctx| {
+            if !alive {
+                return;
+            }
+            let leading = me.settings.run_state.borrow_and_update().leading;
+            if me.led && !leading {
+                me.settings.shelf.roster().forget_idle();
+            }
+            me.led = leading;
+            me.pump(ctx);
+            me.watch(ctx);
+        }));
+    }
+
+    fn ping_hosts(&mut self, ctx: &mut Context<Self>) {
+        let stuck: Vec<_> = self
+            .running
+            .iter()
+            .filter(|(_, running)| running.unanswered >= MISSED_PINGS)
+            .map(|(cycle, running)| (*cycle, running.thread))
+            .collect();
+        for (cycle, thread) in stuck {
+            if let Some(arbiter) = self.threads.get_mut(thread) {
+                // Whatever blocks the old thread, new cycles shall not meet it.
+                std::mem::replace(arbiter, Arbiter::new()).stop();
+            }
+            self.settings.recorder.record(Fact::ActorEnded {
+                actor: "host",
+                cause: ExitCause::Stuck.as_str(),
+                decision: "its host is tried again later".to_owned(),
+            });
+            let error = "its actor made no progress and was abandoned".to_owned();
+            self.end_cycle(cycle, Ending::Failed { cause: "stuck", error }, ctx);
+        }
+        for (cycle, running) in &mut self.running {
+            running.unanswered += 1;
+            let cycle = *cycle;
+            let pong = running.addr.send(Ping);
+            ctx.spawn(pong.into_actor(self).map(move |answer, me, _| {
+                if let (Ok(_), Some(running)) = (answer, me.running.get_mut(&cycle)) {
+                    running.unanswered = 0;
+                }
+            }));
+        }
+    }
+}
+
+impl Actor for FleetKeeper {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX);
+        self.threads = (0..HOST_THREADS).map(|_| Arbiter::new()).collect();
+        let lost = self.settings.shelf.roster().recover(Instant::now().into_std());
+        if lost > 0 {
+            tracing::warn!(hosts = lost, "cycles were lost with their keeper and are started again");
+        }
+        ctx.run_interval(HOST_PING_EVERY, Self::ping_hosts);
+        self.watch(ctx);
+        self.pump(ctx);
+    }
+}
+
+impl Drop for FleetKeeper {
+    fn drop(&mut self) {
+        // The owner's end cancels all below it, but for hosts between configure and restart, which run to their end.
+        for running in self.running.values() {
+            running.addr.do_send(CycleStopAsked);
+        }
+        // The threads of cycles that still run end with the process.
+        for arbiter in self.threads.drain(..) {
+            if self.running.is_empty() {
+                arbiter.stop();
+            }
+        }
+    }
+}
+
+impl Handler<HostNoticed> for FleetKeeper {
+    type Result = ();
+
+    fn handle(&mut self, HostNoticed(seen): HostNoticed, ctx: &mut Self::Context) {
+        let now = Instant::now().into_std();
+        let (identity, sighting, by) = match seen {
+            Seen::Serves(identity) => {
+                let took = self.settings.shelf.roster().confirm(&identity, now);
+                if let Some(took) = took {
+                    self.settings.recorder.record(Fact::HostConfirmed { host: identity.to_string(), took });
+                    self.pump(ctx);
+                }
+                return;
+            }
+            _ if !self.settings.run_state.borrow().admits() => return,
+            Seen::Answered(identity) => (identity, Sighting::Answered, Found::Discovery),
+            Seen::Started(identity, event, stamp) => {
+                let now = (self.settings.wall_seconds)();
+                (identity, Sighting::Started { event, stamp, now }, Found::Event)
+            }
+        };
+        let luck = rand::rng().random();
+        let noticed = self.settings.shelf.roster().notice(&identity, sighting, now, luck);
+        let host = identity.to_string();
+        match noticed {
+            Noticed::Queued => self.settings.recorder.record(Fact::HostFound { host, by }),
+            Noticed::QueueFull => self.settings.recorder.record(Fact::SightingDropped { lane: "queue" }),
+            Noticed::Known | Noticed::Replayed => return,
+            Noticed::CameBack { attempt, retry_in } => {
+                self.settings.publish.send_modify(|numbers| numbers.failed += 1);
+                let error = "it came back in provisioning mode after its restart".to_owned();
+                self.settings.recorder.record(Fact::HostFailed {
+                    host,
+                    cause: "came_back",
+                    error,
+                    attempt,
+                    retry_in,
+                });
+            }
+        }
+        self.pump(ctx);
+    }
+}
+
+impl Handler<HostFinished> for FleetKeeper {
+    type Result = ();
+
+    fn handle(&mut self, HostFinished { cycle, ending }: HostFinished, ctx: &mut Self::Context) {
+        self.end_cycle(cycle, ending, ctx);
+    }
+}
+
+impl Handler<HostSilent> for FleetKeeper {
+    type Result = ();
+
+    fn handle(&mut self, HostSilent { cycle }: HostSilent, ctx: &mut Self::Context) {
+        self.settings.shelf.roster().went_silent(cycle);
+        self.pump(ctx);
+    }
+}
+
+impl Handler<HostAnswered> for FleetKeeper {
+    type Result = ();
+
+    fn handle(&mut self, HostAnswered { cycle }: HostAnswered, _: &mut Self::Context) {
+        self.settings.shelf.roster().answered(cycle);
+    }
+}
+
+impl Handler<HostCommitted> for FleetKeeper {
+    type Result = ();
+
+    fn handle(&mut self, HostCommitted { cycle }: HostCommitted, _: &mut Self::Context) {
+        self.settings.shelf.roster().committed(cycle);
+    }
+}
+
+impl Handler<ChildExited> for FleetKeeper {
+    type Result = ();
+
+    fn handle(&mut self, exited: ChildExited, ctx: &mut Self::Context) {
+        let cycle = exited.child.generation;
+        // An ordinary end has reported itself before; what is still on the list ended some other way.
+        if self.running.contains_key(&cycle) {
+            let cause = exited.cause.as_str();
+            let decision = "its host is tried again later".to_owned();
+            self.settings.recorder.record(Fact::ActorEnded { actor: "host", cause, decision });
+            let error = format!("its actor ended unexpectedly ({cause})");
+            self.end_cycle(cycle, Ending::Failed { cause: "actor", error }, ctx);
+        }
+    }
+}
+
+impl Handler<RosterDue> for FleetKeeper {
+    type Result = ();
+
+    fn handle(&mut self, _: RosterDue, ctx: &mut Self::Context) {
+        self.timer = None;
+        let passed = self.settings.shelf.roster().pass(Instant::now().into_std(), CLOCK_BATCH);
+        for event in passed {
+            match event {
+                Passed::Requeued(_) => {}
+                Passed::AgedOut(identity) => {
+                    self.settings.recorder.record(Fact::HostAgedOut { host: identity.to_string() });
+                }
+                Passed::Unconfirmed(identity) => {
+                    self.settings.recorder.record(Fact::HostUnconfirmed { host: identity.to_string() });
+                }
+            }
+        }
+        self.pump(ctx);
+    }
+}
+
+impl Handler<EndCycles> for FleetKeeper {
+    type Result = ();
+
+    fn handle(&mut self, _: EndCycles, _: &mut Self::Context) {
+        for running in self.running.values() {
+            running.addr.do_send(CycleStopAsked);
+        }
+    }
+}
+
+impl Handler<ObserveTroubled> for FleetKeeper {
+    type Result = MessageResult<ObserveTroubled>;
+
+    fn handle(&mut self, ObserveTroubled { most }: ObserveTroubled, _: &mut Self::Context) -> Self::Result {
+        let now = Instant::now().into_std();
+        let roster = self.settings.shelf.roster();
+        let mut views: Vec<_> = roster
+            .entries()
+            .filter(|(_, entry)| entry.failure.is_some() || matches!(entry.state, State::InFlight { .. }))
+            .map(|(identity, entry)| HostView {
+                identity: identity.clone(),
+                state: entry.state.name(),
+                failures: entry.failures,
+                failure: entry
+                    .failure
+                    .as_ref()
+                    .map(|failure| (failure.cause, failure.error.clone(), now.duration_since(failure.at))),
+                retry_in: match entry.state {
+                    State::Cooling { until, .. } => Some(until.saturating_duration_since(now)),
+                    _ => None,
+                },
+            })
+            .collect();
+        drop(roster);
+        views.sort_by(|a, b| a.identity.cmp(&b.identity));
+        views.truncate(most);
+        MessageResult(views)
+    }
+}
+
+crate::supervise::supervised!(FleetKeeper);
