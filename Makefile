@@ -1,0 +1,26 @@
+# Two commands matter: `make demo` and `make test`. Both set up what they need.
+CARGO ?= cargo
+# One set of features for everything that is built, so that nothing is built twice.
+export CARGO_TERM_COLOR ?= auto
+
+.PHONY: demo test check build setup clean-cache
+
+build:
+	$(CARGO) build --release --bin quartermaster
+
+# A real broker, 200 emulated servers and the provisioner, live; exit code 0 only if all were provisioned.
+demo: build
+	@QM_NATS_SERVER="$$(tools/get-nats-server)" && export QM_NATS_SERVER && \
+	  target/release/quartermaster demo $(DEMO_ARGS)
+
+# Everything that can run here. What cannot says so in one line and why; with QM_REQUIRE_ALL=1 it fails instead.
+test:
+	@QM_NATS_SERVER="$$(tools/get-nats-server)" || QM_NATS_SERVER=; export QM_NATS_SERVER; \
+	  $(CARGO) test --workspace --all-targets --no-fail-fast && $(CARGO) test --workspace --doc
+
+# What a change must pass before it is read: format, lints, documentation, licences and advisories.
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	@tools/deny
