@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use quartermaster_proto::json::escape_bounded;
+use quartermaster_proto::text::escape_bounded;
 
 /// The longest line made of an error, in bytes.
 const MAX_ERROR: usize = 500;

@@ -1,18 +1,21 @@
 //! What a cycle does next: one input in, one effect out. Knows no actor, socket or clock.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quartermaster_proto::choria::agents::{
     ConfigureInput, CsrInput, CsrReply, Gen25519Input, Gen25519Reply, InventoryReply, JwtInput, JwtReply, MessageReply,
-    Output, RestartInput, ShutdownInput, UpdateInput,
+    RestartInput, ShutdownInput, UpdateInput, decode_output,
 };
+use quartermaster_proto::choria::chain::ServerTokenOrder;
 use quartermaster_proto::choria::identity::Identity;
 use quartermaster_proto::choria::rpc::{self, RpcError};
-use quartermaster_proto::choria::token::{ProvisioningClaims, ServerTokenOrder};
+use quartermaster_proto::choria::token::{ProvisioningClaims, ServerPermissions};
 use quartermaster_proto::choria::{csr, sign, version};
-use quartermaster_proto::helper::{HelperInput, HelperReply};
+use quartermaster_proto::helper::{HelperInput, HelperReply, ServerClaimsOrder};
 use quartermaster_proto::json;
+use quartermaster_proto::text::escape_bounded;
 use regex::Regex;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
@@ -311,10 +314,10 @@ impl Plan {
             Err(error) => return self.unusable(&error, at),
         };
         let result = match self.step {
-            Step::Jwt => rpc::decode_output(&reply).map(|output| self.got_jwt(output)),
-            Step::Gen25519 => rpc::decode_output(&reply).map(|output| self.got_pubkey(output, at)),
-            Step::Inventory => rpc::decode_output(&reply).map(|output| self.got_inventory(output, at)),
-            Step::Gencsr => rpc::decode_output(&reply).map(|output| self.got_csr(output, at)),
+            Step::Jwt => decode_output(&reply).map(|output| self.got_jwt(output)),
+            Step::Gen25519 => decode_output(&reply).map(|output| self.got_pubkey(output, at)),
+            Step::Inventory => decode_output(&reply).map(|output| self.got_inventory(output, at)),
+            Step::Gencsr => decode_output(&reply).map(|output| self.got_csr(output, at)),
             Step::Shutdown => message(&reply).map(|()| Err(Stop(Ending::ShutDown))),
             Step::Update => message(&reply).map(|()| Err(Stop(Ending::Updating))),
             Step::Configure => message(&reply).map(|()| self.enter_after(Step::Configure, at)),
@@ -377,7 +380,7 @@ impl Plan {
             return Err(HostError::Helper("it gave no decision".to_owned()).into());
         };
         if decision.defer {
-            return Err(Stop(Ending::Deferred { msg: json::escape_bounded(&decision.msg, 300) }));
+            return Err(Stop(Ending::Deferred { msg: escape_bounded(&decision.msg, 300) }));
         }
         if !decision.shutdown && decision.configuration.is_empty() {
             return Err(HostError::EmptyConfiguration.into());
@@ -402,13 +405,15 @@ impl Plan {
     }
 
     fn token_order(&self) -> ServerTokenOrder {
-        let decision = self.decision.as_ref().map(|kept| kept.0.as_ref());
-        ServerTokenOrder::from_decision(
-            &self.identity,
-            self.pubkey.as_ref().map_or("", |pubkey| pubkey.public_key.as_str()),
-            decision.and_then(|d| d.server_claims.as_ref()),
-            decision.map(|d| &d.configuration),
-        )
+        let public_key = self.pubkey.as_ref().map_or("", |pubkey| pubkey.public_key.as_str());
+        let Some(decision) = self.decision.as_ref().map(|kept| kept.0.as_ref()) else {
+            return ServerTokenOrder::default();
+        };
+        let order = ServerTokenOrder::new(self.identity.as_str(), public_key, &decision.configuration);
+        match &decision.server_claims {
+            Some(claims) => with_claims(order, claims),
+            None => order,
+        }
     }
 
     fn seal(&self) -> Result<Effect, Stop> {
@@ -471,18 +476,20 @@ impl Plan {
     fn call_data(&self, step: Step) -> Result<Zeroizing<String>, Stop> {
         let token = self.settings.token.expose_secret();
         Ok(match step {
-            Step::Jwt => JwtInput { token }.to_json(),
-            Step::Gen25519 => Gen25519Input { token, nonce: &self.nonce }.to_json(),
+            Step::Jwt => JwtInput { token: token.into() }.to_json(),
+            Step::Gen25519 => Gen25519Input { token: token.into(), nonce: self.nonce.as_str().into() }.to_json(),
             Step::Inventory => Zeroizing::new("{}".to_owned()),
-            Step::Gencsr => CsrInput { token, cn: self.identity.as_str() }.to_json(),
-            Step::Shutdown => ShutdownInput { token }.to_json(),
+            Step::Gencsr => {
+                CsrInput { token: token.into(), cn: self.identity.as_str().into(), ..CsrInput::default() }.to_json()
+            }
+            Step::Shutdown => ShutdownInput { token: token.into() }.to_json(),
             Step::Update => UpdateInput {
-                token,
-                repository: self.settings.upgrades_repository.as_deref().unwrap_or_default(),
-                version: self.decision.as_ref().map_or("", |kept| kept.0.upgrade.as_str()),
+                token: token.into(),
+                repository: self.settings.upgrades_repository.as_deref().unwrap_or_default().into(),
+                version: self.decision.as_ref().map_or("", |kept| kept.0.upgrade.as_str()).into(),
             }
             .to_json(),
-            Step::Restart => RestartInput { token, splay: RESTART_SPLAY }.to_json(),
+            Step::Restart => RestartInput { token: token.into(), splay: RESTART_SPLAY }.to_json(),
             Step::Configure => self.configure_data(token)?,
             Step::Helper | Step::ServerToken | Step::SealKey => return Err(Stop(Ending::Interrupted)),
         })
@@ -493,17 +500,18 @@ impl Plan {
             return Err(HostError::EmptyConfiguration.into());
         };
         let ssldir = self.csr.as_ref().map_or(decision.ssldir.as_str(), |csr| csr.ssldir.as_str());
+        let config = ConfigureInput::config_text(&decision.configuration);
         Ok(ConfigureInput {
-            token,
-            configuration: &decision.configuration,
-            certificate: &decision.certificate,
-            ca: &decision.ca,
-            ssldir,
-            key: self.sealed.as_ref().map_or("", |sealed| sealed.pem.as_str()),
-            ecdh_public: self.sealed.as_ref().map_or("", |sealed| sealed.ecdh_public.as_str()),
-            action_policies: &decision.action_policies,
-            opa_policies: &decision.opa_policies,
-            server_jwt: self.server_jwt.as_ref().map_or("", |token| token.expose_secret()),
+            action_policies: Cow::Borrowed(&decision.action_policies),
+            ca: decision.ca.as_str().into(),
+            certificate: decision.certificate.as_str().into(),
+            config: config.as_str().into(),
+            ecdh_public: self.sealed.as_ref().map_or("", |sealed| sealed.ecdh_public.as_str()).into(),
+            key: self.sealed.as_ref().map_or("", |sealed| sealed.pem.as_str()).into(),
+            opa_policies: Cow::Borrowed(&decision.opa_policies),
+            server_jwt: self.server_jwt.as_ref().map_or("", |token| token.expose_secret()).into(),
+            ssldir: ssldir.into(),
+            token: token.into(),
         }
         .to_json())
     }
@@ -514,13 +522,30 @@ struct Stop(Ending);
 
 impl From<HostError> for Stop {
     fn from(error: HostError) -> Self {
-        Self(Ending::Failed { cause: error.cause(), error: json::escape_bounded(&error.to_string(), 500) })
+        Self(Ending::Failed { cause: error.cause(), error: escape_bounded(&error.to_string(), 500) })
     }
 }
 
 /// An action whose only output is its message.
 fn message(reply: &rpc::RpcReply) -> Result<(), RpcError> {
-    rpc::decode_output::<MessageReply>(reply).map(|_| ())
+    decode_output::<MessageReply>(reply).map(|_| ())
+}
+
+/// The order with what the helper's `server_claims` say (choria.md 6.3).
+fn with_claims(order: ServerTokenOrder, claims: &ServerClaimsOrder) -> ServerTokenOrder {
+    let mut order = order.with_collectives(claims.collectives.clone());
+    if let Some(ou) = claims.ou.as_ref().filter(|ou| !ou.is_empty()) {
+        order.ou.clone_from(ou);
+    }
+    order.permissions = claims.permissions.as_ref().map(|wanted| ServerPermissions {
+        submission: wanted.submission,
+        streams: wanted.streams,
+        governor: wanted.governor,
+        service_host: wanted.service_host,
+    });
+    order.pub_subjects.clone_from(&claims.pub_subjects);
+    order.exp = claims.exp;
+    order
 }
 
 /// The delay after failed try `tries`, varied by half either way.

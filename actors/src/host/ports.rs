@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use quartermaster_proto::choria::identity::Identity;
-use quartermaster_proto::choria::token::{ProvisioningClaims, ServerTokenOrder};
+use quartermaster_proto::choria::chain::ServerTokenOrder;
+use quartermaster_proto::choria::token::ProvisioningClaims;
 use quartermaster_proto::helper::HelperReply;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
