@@ -12,6 +12,7 @@ use super::messages::{EventArrived, LookAgain, LookDue};
 use super::plan::{Effect, Input, Plan};
 use crate::control::RunStateReceiver;
 use crate::host::Boxed;
+use crate::link::LinkHandle;
 use crate::metrics::{Fact, Recorder};
 use crate::supervise::{ExitNotice, SendRefused};
 use crate::text::chain;
@@ -46,6 +47,28 @@ pub trait LookPort: Send + Sync {
     fn look(&self, each: Arc<dyn Fn(Identity) + Send + Sync>) -> Boxed<Result<Look, String>>;
     /// Resolves when the broker becomes reachable.
     fn connected(&self) -> Boxed<()>;
+}
+
+impl LookPort for LinkHandle {
+    fn look(&self, each: Arc<dyn Fn(Identity) + Send + Sync>) -> Boxed<Result<Look, String>> {
+        let handle = self.clone();
+        Box::pin(async move {
+            let looked = handle.discover(move |identity| {
+                each(identity);
+                Ok(())
+            });
+            looked.await.map(|discovered| Look { found: discovered.found }).map_err(|error| chain(&error))
+        })
+    }
+
+    fn connected(&self) -> Boxed<()> {
+        let mut client = self.watch_client();
+        Box::pin(async move {
+            client.changed().await;
+            // None only when the link is gone for good, and this process with it.
+            client.connected().await;
+        })
+    }
 }
 
 /// What a Discoverer needs.
@@ -180,4 +203,4 @@ impl Handler<EventArrived> for Discoverer {
     }
 }
 
-crate::supervise::supervised!(Discoverer);
+crate::supervised!(Discoverer);

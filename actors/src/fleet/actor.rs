@@ -447,4 +447,4 @@ impl Handler<ObserveTroubled> for FleetKeeper {
     }
 }
 
-crate::supervise::supervised!(FleetKeeper);
+crate::supervised!(FleetKeeper);

@@ -103,6 +103,8 @@ pub struct Entry {
     pub failures: u32,
     /// The last failure, until an attempt succeeds.
     pub failure: Option<Failure>,
+    /// When the first of these failures was.
+    pub(super) failing_since: Option<Instant>,
     /// The helper's decision, kept while someone else holds the host's lock.
     pub(super) kept: Option<Kept>,
     /// When the roster's clock looks at it next.
@@ -118,6 +120,7 @@ impl Entry {
             last_seen: now,
             failures: 0,
             failure: None,
+            failing_since: None,
             kept: None,
             due: None,
             newest_event: None,
@@ -127,6 +130,13 @@ impl Entry {
     /// Whether this event is the newest one seen, or older than it by the host's own clock.
     pub(super) fn has_seen(&self, event: u64, stamp: i64) -> bool {
         self.newest_event.is_some_and(|(known, newest)| known == event || stamp < newest)
+    }
+
+    /// Forgets the failures: an attempt succeeded.
+    pub(super) fn succeed(&mut self) {
+        self.failures = 0;
+        self.failure = None;
+        self.failing_since = None;
     }
 
     pub(super) fn remember(&mut self, sighting: Sighting) {

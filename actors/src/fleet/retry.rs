@@ -27,12 +27,12 @@ pub enum RetryError {
 pub struct RetryPolicy {
     first: Duration,
     cap: Duration,
-    give_up_after: Option<u32>,
+    give_up_after: Option<Duration>,
 }
 
 impl RetryPolicy {
-    /// A policy; `give_up_after` is the number of failed attempts after which a host is left alone, none means never.
-    pub fn new(first: Duration, cap: Duration, give_up_after: Option<u32>) -> Result<Self, RetryError> {
+    /// A policy; a host that has been failing for `give_up_after` is left alone, none means never.
+    pub fn new(first: Duration, cap: Duration, give_up_after: Option<Duration>) -> Result<Self, RetryError> {
         if first.is_zero() {
             return Err(RetryError::ZeroFirst);
         }
@@ -42,10 +42,10 @@ impl RetryPolicy {
         Ok(Self { first, cap, give_up_after })
     }
 
-    /// The delay after the `failures`th failure in a row (1 is the first), or none when the host is given up. `luck`
-    /// is a number in 0..1 that spreads the delay.
-    pub fn delay(&self, failures: u32, luck: f64) -> Option<Duration> {
-        if self.give_up_after.is_some_and(|limit| failures >= limit) {
+    /// The delay after the `failures`th failure in a row (1 is the first), `failing_for` after the first one; none when
+    /// the host is given up. `luck` is a number in 0..1 that spreads the delay.
+    pub fn delay(&self, failures: u32, failing_for: Duration, luck: f64) -> Option<Duration> {
+        if self.give_up_after.is_some_and(|limit| failing_for >= limit) {
             return None;
         }
         let doublings = failures.saturating_sub(1).min(31);
@@ -81,15 +81,15 @@ mod tests {
     #[test]
     fn delays_double_up_to_the_cap() {
         let policy = RetryPolicy::new(SECOND, 5 * SECOND, None).unwrap();
-        let middle: Vec<_> = (1..=5).map(|n| policy.delay(n, 0.5).unwrap().as_secs()).collect();
+        let middle: Vec<_> = (1..=5).map(|n| policy.delay(n, Duration::ZERO, 0.5).unwrap().as_secs()).collect();
         assert_eq!(middle, [1, 2, 4, 5, 5]);
     }
 
     #[test]
-    fn the_limit_of_attempts_is_the_last_failure() {
-        let policy = RetryPolicy::new(SECOND, SECOND, Some(2)).unwrap();
-        assert!(policy.delay(1, 0.5).is_some());
-        assert_eq!(policy.delay(2, 0.5), None);
+    fn a_host_that_has_failed_for_long_enough_is_given_up() {
+        let policy = RetryPolicy::new(SECOND, SECOND, Some(9 * SECOND)).unwrap();
+        assert!(policy.delay(5, 8 * SECOND, 0.5).is_some());
+        assert_eq!(policy.delay(5, 9 * SECOND, 0.5), None);
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
             first in 1u64..100_000, extra in 0u64..1_000_000, failures in 0u32..u32::MAX, luck in -1.0f64..2.0,
         ) {
             let (first, cap) = (Duration::from_millis(first), Duration::from_millis(first + extra));
-            let delay = RetryPolicy::new(first, cap, None).unwrap().delay(failures, luck).unwrap();
+            let delay = RetryPolicy::new(first, cap, None).unwrap().delay(failures, Duration::MAX, luck).unwrap();
             prop_assert!(delay <= cap);
             prop_assert!(delay >= first.mul_f64(0.749));
         }

@@ -254,8 +254,7 @@ impl Roster {
             // The reply to the restart was lost, but it restarted all the same.
             State::Cooling { began, .. } if entry.failure.as_ref().is_some_and(|f| f.cause == LOST_RESTART) => {
                 let began = *began;
-                entry.failures = 0;
-                entry.failure = None;
+                entry.succeed();
                 self.hold(identity, Ending::Provisioned, began, now, true);
                 Some(now.duration_since(began))
             }
@@ -343,8 +342,7 @@ impl Roster {
         let attempt = entry.failures + 1;
         match ending {
             Ending::Provisioned | Ending::Updating | Ending::ShutDown | Ending::AlreadyServing => {
-                entry.failures = 0;
-                entry.failure = None;
+                entry.succeed();
                 self.hold(&identity, ending, began, now, false);
                 Verdict::Held { took: now.duration_since(began) }
             }
@@ -509,7 +507,8 @@ impl Roster {
         let now = failure.at;
         let entry = self.hosts.get_mut(identity)?;
         entry.failures += 1;
-        let retry_in = self.settings.retry.delay(entry.failures, luck);
+        let failing_for = now.duration_since(*entry.failing_since.get_or_insert(now));
+        let retry_in = self.settings.retry.delay(entry.failures, failing_for, luck);
         entry.failure = Some(failure);
         if let Some(delay) = retry_in {
             self.cool(identity, began, delay, now);

@@ -92,7 +92,7 @@ impl HostProvisioner {
             now: Instant::now().into_std(),
             luck: rand::rng().random(),
             paused: self.stop_asked || self.run_state.borrow().is_paused(),
-            conflict: self.conflict.is_set(),
+            conflict: self.conflict.is_raised(),
         };
         let was_committed = self.plan.is_committed();
         let effect = self.plan.handle(input, at);
@@ -192,4 +192,4 @@ impl Handler<CycleStopAsked> for HostProvisioner {
     }
 }
 
-crate::supervise::supervised!(HostProvisioner);
+crate::supervised!(HostProvisioner);

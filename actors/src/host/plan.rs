@@ -394,12 +394,13 @@ impl Plan {
                 .map_err(|error| HostError::Answer { step: Step::Inventory, reason: error.to_string() })?,
             None => String::new(),
         };
+        let claims = self.claims.as_ref().map(|claims| claims.helper_json());
         let input = HelperInput {
             identity: self.identity.clone(),
             csr: self.csr.clone(),
             ed25519_pubkey: self.pubkey.clone(),
             inventory,
-            jwt: self.claims.as_ref().map(|claims| claims.helper_json()),
+            jwt: claims.transpose().map_err(|error| HostError::Token(error.to_string()))?,
         };
         Ok(input.to_json())
     }

@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 use super::plan::{CallFailure, HelperFailure, SealedForHost};
 use crate::helper::{HelperError, HelperHandle, RunHelper};
 use crate::link::{Call, ConflictFlag, LinkHandle, Retry};
+use crate::text::chain;
 use crate::vault::VaultHandle;
 
 /// A future that need not be sent to another thread.
@@ -82,10 +83,10 @@ impl LinkPort for LinkHandle {
         let HostCall { identity, agent, action, data, conflict } = call;
         Box::pin(async move {
             let call = Call { identity, agent, action, data, conflict };
-            LinkHandle::call(&handle, call).await.map_err(|error| CallFailure {
-                again: error.retry() == Retry::Later,
-                reason: error.to_string(),
-            })
+            let answer = LinkHandle::call(&handle, call).await;
+            answer
+                .map(|answer| answer.payload)
+                .map_err(|error| CallFailure { again: error.retry() == Retry::Later, reason: chain(&error) })
         })
     }
 }
@@ -97,7 +98,7 @@ impl HelperPort for HelperHandle {
             match HelperHandle::run(&handle, RunHelper { identity, input }).await {
                 Ok(run) => Ok(Box::new(run.reply)),
                 Err(error) => {
-                    Err(HelperFailure { paused: matches!(error, HelperError::Paused { .. }), reason: error.to_string() })
+                    Err(HelperFailure { paused: matches!(error, HelperError::Paused { .. }), reason: chain(&error) })
                 }
             }
         })
@@ -108,14 +109,14 @@ impl VaultPort for VaultHandle {
     fn verify(&self, jwt: String) -> Boxed<Result<Box<ProvisioningClaims>, String>> {
         let handle = self.clone();
         Box::pin(async move {
-            handle.verify_provisioning(jwt).await.map(Box::new).map_err(|error| crate::text::chain(&error))
+            handle.verify_provisioning(jwt).await.map(Box::new).map_err(|error| chain(&error))
         })
     }
 
     fn issue(&self, order: Box<ServerTokenOrder>) -> Boxed<Result<SecretString, String>> {
         let handle = self.clone();
         Box::pin(async move {
-            handle.issue_server_token(*order).await.map_err(|error| crate::text::chain(&error))
+            handle.issue_server_token(*order).await.map_err(|error| chain(&error))
         })
     }
 
@@ -124,7 +125,7 @@ impl VaultPort for VaultHandle {
         Box::pin(async move {
             match handle.seal_private_key(pem, host_public).await {
                 Ok(sealed) => Ok(SealedForHost { pem: sealed.pem, ecdh_public: sealed.ecdh_public }),
-                Err(error) => Err(crate::text::chain(&error)),
+                Err(error) => Err(chain(&error)),
             }
         })
     }
