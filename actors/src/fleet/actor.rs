@@ -249,10 +249,12 @@ impl FleetKeeper {
             let error = "its actor made no progress and was abandoned".to_owned();
             self.end_cycle(cycle, Ending::Failed { cause: "stuck", error }, ctx);
         }
+        let mut asked = Vec::with_capacity(self.running.len());
         for (cycle, running) in &mut self.running {
             running.unanswered += 1;
-            let cycle = *cycle;
-            let pong = running.addr.send(Ping);
+            asked.push((*cycle, running.addr.send(Ping)));
+        }
+        for (cycle, pong) in asked {
             ctx.spawn(pong.into_actor(self).map(move |answer, me, _| {
                 if let (Ok(_), Some(running)) = (answer, me.running.get_mut(&cycle)) {
                     running.unanswered = 0;

@@ -344,7 +344,9 @@ fn counts_return_to_zero_when_everything_is_over() {
     }
     for seconds in [60, 130, 200, 400, 800] {
         b.pass(seconds);
-        b.admit(seconds);
+        if let Some((_, cycle)) = b.admit(seconds) {
+            b.finish(cycle, Ending::Provisioned, seconds);
+        }
         b.pass(seconds);
     }
     assert_eq!(b.roster.counts(), super::Counts::default());
