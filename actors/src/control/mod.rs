@@ -1,4 +1,10 @@
-//! Control: whether this instance may work at all right now.
+//! Control: whether this instance may work at all right now. The Controller is the one writer of the run state.
+mod actor;
+mod handle;
+mod messages;
 mod state;
 
+pub use actor::Controller;
+pub use handle::ControlHandle;
+pub use messages::{DrainFleet, LeadershipChanged, PauseFleet, ResumeFleet};
 pub use state::{PausedBy, RunState, RunStateReceiver};
