@@ -32,8 +32,6 @@ const HOST_PING_EVERY: Duration = Duration::from_secs(10);
 const MISSED_PINGS: u32 = 3;
 /// Roster entries handled in one go of the clock.
 const CLOCK_BATCH: usize = 1000;
-/// Threads that the hosts' actors share.
-const HOST_THREADS: usize = 2;
 
 /// What a FleetKeeper needs.
 #[derive(Clone)]
@@ -48,6 +46,8 @@ pub struct FleetSettings {
     pub run_state: RunStateReceiver,
     /// Where facts go.
     pub recorder: Recorder,
+    /// Threads that the hosts' actors share; none: they run on the keeper's own, as tests with paused time need it.
+    pub threads: usize,
     /// Where the roster lies, so that it outlives a keeper that panics.
     pub shelf: Shelf,
     /// Where the numbers are published.
@@ -134,10 +134,14 @@ impl FleetKeeper {
             committed: address.clone().recipient(),
             notice: ExitNotice::new(ChildId { name: "host", generation: cycle }, address.recipient()),
         };
-        let thread = self.next_thread % HOST_THREADS;
+        let thread = self.next_thread.checked_rem(self.threads.len()).unwrap_or_default();
         self.next_thread = self.next_thread.wrapping_add(1);
-        let Some(arbiter) = self.threads.get(thread) else { return };
-        let addr = HostProvisioner::start_in_arbiter(&arbiter.handle(), move |_| HostProvisioner::new(host));
+        let addr = match self.threads.get(thread) {
+            Some(arbiter) => {
+                HostProvisioner::start_in_arbiter(&arbiter.handle(), move |_| HostProvisioner::new(host))
+            }
+            None => HostProvisioner::new(host).start(),
+        };
         self.running.insert(cycle, Running { addr, thread, unanswered: 0 });
     }
 
@@ -269,7 +273,7 @@ impl Actor for FleetKeeper {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        self.threads = (0..HOST_THREADS).map(|_| Arbiter::new()).collect();
+        self.threads = (0..self.settings.threads).map(|_| Arbiter::new()).collect();
         let lost = self.settings.shelf.roster().recover(Instant::now().into_std());
         if lost > 0 {
             tracing::warn!(hosts = lost, "cycles were lost with their keeper and are started again");
