@@ -58,7 +58,7 @@ fn roster() -> RosterSettings {
 }
 
 impl Site {
-    fn start(roster: RosterSettings, helper: FakeHelper) -> Self {
+    async fn start(roster: RosterSettings, helper: FakeHelper) -> Self {
         let hosts = FakeFleet::default();
         let recorder = Recorder::new("test").unwrap();
         let (run_state, receiver) = watch::channel(RunState::working());
@@ -86,6 +86,8 @@ impl Site {
         let mut site =
             Self { hosts, helper, run_state, slot, fleet, settings, recorder, owner: Owner.start(), lives: 0 };
         site.start_keeper();
+        // Its mailbox has its full size once it has started.
+        sleep(Duration::from_millis(1)).await;
         site
     }
 
@@ -144,7 +146,7 @@ fn names(prefix: &str, count: usize) -> Vec<String> {
 async fn a_queue_of_ten_and_two_hundred_hosts_all_get_done_and_none_twice() {
     run_local(async {
         let slow = FakeHelper::new(Duration::from_secs(1), |_| Ok(r#"{"configuration":{"a":"b"}}"#.into()));
-        let mut site = Site::start(RosterSettings { queue: 10, in_flight: 4, ..roster() }, slow);
+        let mut site = Site::start(RosterSettings { queue: 10, in_flight: 4, ..roster() }, slow).await;
         site.add(names("web", 200), FakeHost::default());
         site.discover_every(MINUTE);
         site.until(60 * MINUTE, |site| site.hosts.restarted() == 200).await;
@@ -166,7 +168,7 @@ async fn a_queue_of_ten_and_two_hundred_hosts_all_get_done_and_none_twice() {
 #[tokio::test(start_paused = true)]
 async fn machines_that_vanish_do_not_hold_up_those_that_are_there() {
     run_local(async {
-        let site = Site::start(roster(), FakeHelper::willing());
+        let site = Site::start(roster(), FakeHelper::willing()).await;
         site.add(names("dead", 1000), FakeHost { vanished: true, ..FakeHost::default() });
         site.add(names("live", 50), FakeHost::default());
         for name in names("dead", 1000) {
@@ -193,7 +195,7 @@ async fn a_host_that_always_fails_is_tried_ever_more_rarely_and_others_are_not_h
             "bad.example.net" => Err(HelperFailure { reason: "exit 1".into(), paused: false }),
             _ => Ok(r#"{"configuration":{"a":"b"}}"#.into()),
         });
-        let mut site = Site::start(roster(), helper);
+        let mut site = Site::start(roster(), helper).await;
         site.add(["bad.example.net".to_owned()], FakeHost::default());
         site.add(names("good", 20), FakeHost::default());
         site.discover_every(MINUTE);
@@ -213,7 +215,7 @@ async fn a_host_that_always_fails_is_tried_ever_more_rarely_and_others_are_not_h
 #[tokio::test(start_paused = true)]
 async fn age_of_the_process_never_shortens_a_step_and_single_steps_are_retried() {
     run_local(async {
-        let site = Site::start(roster(), FakeHelper::willing());
+        let site = Site::start(roster(), FakeHelper::willing()).await;
         sleep(3 * 24 * 60 * MINUTE).await;
         site.add(["web.example.net".to_owned()], FakeHost { configure_fails: 2, ..FakeHost::default() });
         site.announce("web.example.net");
@@ -226,7 +228,7 @@ async fn age_of_the_process_never_shortens_a_step_and_single_steps_are_retried()
 #[tokio::test(start_paused = true)]
 async fn a_pause_lets_nothing_new_begin_and_work_goes_on_at_once_after_it() {
     run_local(async {
-        let mut site = Site::start(roster(), FakeHelper::willing());
+        let mut site = Site::start(roster(), FakeHelper::willing()).await;
         site.run_state.send_modify(|state| state.leading = false);
         site.add(names("web", 10), FakeHost::default());
         site.discover_every(MINUTE);
@@ -243,7 +245,7 @@ async fn a_pause_lets_nothing_new_begin_and_work_goes_on_at_once_after_it() {
 async fn draining_finishes_what_is_in_flight_and_admits_nothing() {
     run_local(async {
         let slow = FakeHelper::new(Duration::from_secs(5), |_| Ok(r#"{"configuration":{"a":"b"}}"#.into()));
-        let site = Site::start(RosterSettings { in_flight: 3, ..roster() }, slow);
+        let site = Site::start(RosterSettings { in_flight: 3, ..roster() }, slow).await;
         site.add(names("web", 10), FakeHost::default());
         for name in names("web", 10) {
             site.announce(&name);
@@ -262,7 +264,7 @@ async fn draining_finishes_what_is_in_flight_and_admits_nothing() {
 async fn asked_to_end_cycles_stop_before_configure_and_the_hosts_stay_as_they_were() {
     run_local(async {
         let slow = FakeHelper::new(Duration::from_secs(5), |_| Ok(r#"{"configuration":{"a":"b"}}"#.into()));
-        let site = Site::start(roster(), slow);
+        let site = Site::start(roster(), slow).await;
         site.add(names("web", 3), FakeHost::default());
         for name in names("web", 3) {
             site.announce(&name);
@@ -281,7 +283,7 @@ async fn asked_to_end_cycles_stop_before_configure_and_the_hosts_stay_as_they_we
 async fn a_keeper_that_ends_in_any_way_leaves_no_host_behind() {
     for ending in [Ending::Stop, Ending::PanicInFuture, Ending::Hang] {
         run_local(async {
-            let mut site = Site::start(roster(), FakeHelper::willing());
+            let mut site = Site::start(roster(), FakeHelper::willing()).await;
             site.add(names("web", 40), FakeHost::default());
             for name in names("web", 40) {
                 site.announce(&name);

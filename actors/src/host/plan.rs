@@ -11,9 +11,9 @@ use quartermaster_proto::choria::agents::{
 use quartermaster_proto::choria::chain::ServerTokenOrder;
 use quartermaster_proto::choria::identity::Identity;
 use quartermaster_proto::choria::rpc::{self, RpcError};
-use quartermaster_proto::choria::token::{ProvisioningClaims, ServerPermissions};
+use quartermaster_proto::choria::token::ProvisioningClaims;
 use quartermaster_proto::choria::{csr, sign, version};
-use quartermaster_proto::helper::{HelperInput, HelperReply, ServerClaimsOrder};
+use quartermaster_proto::helper::{HelperInput, HelperReply};
 use quartermaster_proto::json;
 use quartermaster_proto::text::escape_bounded;
 use regex::Regex;
@@ -159,6 +159,7 @@ pub struct Plan {
     ecdh_public: String,
     claims: Option<Box<ProvisioningClaims>>,
     pubkey: Option<Gen25519Reply>,
+    proven_key: Option<[u8; 32]>,
     inventory: Option<InventoryReply>,
     csr: Option<CsrReply>,
     decision: Option<Kept>,
@@ -182,6 +183,7 @@ impl Plan {
             ecdh_public: String::new(),
             claims: None,
             pubkey: None,
+            proven_key: None,
             inventory: None,
             csr: None,
             decision: kept,
@@ -293,7 +295,7 @@ impl Plan {
         self.tries += 1;
         match self.step {
             Step::Helper => Ok(Effect::RunHelper { input: self.helper_input()? }),
-            Step::ServerToken => Ok(Effect::IssueToken(Box::new(self.token_order()))),
+            Step::ServerToken => Ok(Effect::IssueToken(Box::new(self.token_order()?))),
             Step::SealKey => self.seal(),
             step => {
                 let Some((agent, action)) = step.spec().and_then(|spec| spec.call) else {
@@ -356,8 +358,9 @@ impl Plan {
     }
 
     fn got_pubkey(&mut self, output: Gen25519Reply, at: At) -> Result<Effect, Stop> {
-        sign::verify_nonce(&output.public_key, &self.nonce, &output.signature)
+        let proven = sign::verify_nonce(&output.public_key, &self.nonce, &output.signature)
             .map_err(|error| HostError::KeyProof(error.to_string()))?;
+        self.proven_key = Some(proven);
         self.pubkey = Some(output);
         self.enter_after(Step::Gen25519, at)
     }
@@ -405,16 +408,12 @@ impl Plan {
         Ok(input.to_json())
     }
 
-    fn token_order(&self) -> ServerTokenOrder {
-        let public_key = self.pubkey.as_ref().map_or("", |pubkey| pubkey.public_key.as_str());
-        let Some(decision) = self.decision.as_ref().map(|kept| kept.0.as_ref()) else {
-            return ServerTokenOrder::default();
+    fn token_order(&self) -> Result<ServerTokenOrder, Stop> {
+        let (Some(key), Some(decision)) = (self.proven_key, self.decision.as_ref()) else {
+            return Err(HostError::ServerToken("the host has proven no key".to_owned()).into());
         };
-        let order = ServerTokenOrder::new(self.identity.as_str(), public_key, &decision.configuration);
-        match &decision.server_claims {
-            Some(claims) => with_claims(order, claims),
-            None => order,
-        }
+        let HelperReply { server_claims, configuration, .. } = decision.0.as_ref();
+        Ok(ServerTokenOrder::new(&self.identity, key, server_claims.as_ref(), configuration))
     }
 
     fn seal(&self) -> Result<Effect, Stop> {
@@ -530,23 +529,6 @@ impl From<HostError> for Stop {
 /// An action whose only output is its message.
 fn message(reply: &rpc::RpcReply) -> Result<(), RpcError> {
     decode_output::<MessageReply>(reply).map(|_| ())
-}
-
-/// The order with what the helper's `server_claims` say (choria.md 6.3).
-fn with_claims(order: ServerTokenOrder, claims: &ServerClaimsOrder) -> ServerTokenOrder {
-    let mut order = order.with_collectives(claims.collectives.clone());
-    if let Some(ou) = claims.ou.as_ref().filter(|ou| !ou.is_empty()) {
-        order.ou.clone_from(ou);
-    }
-    order.permissions = claims.permissions.as_ref().map(|wanted| ServerPermissions {
-        submission: wanted.submission,
-        streams: wanted.streams,
-        governor: wanted.governor,
-        service_host: wanted.service_host,
-    });
-    order.pub_subjects.clone_from(&claims.pub_subjects);
-    order.exp = claims.exp;
-    order
 }
 
 /// The delay after failed try `tries`, varied by half either way.
