@@ -1,10 +1,51 @@
 //! Build, start, drain: the one place actors are wired.
 
+mod credentials;
+mod settings;
+mod signals;
+
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use quartermaster_actors::control::{ControlHandle, Controller, RunState};
+use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived, SeenSink};
+use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
+use quartermaster_actors::helper::{HelperHandle, HelperParts, HelperRunner, Orphans};
+use quartermaster_actors::host::Tools;
+use quartermaster_actors::link::{EventSubscription, LinkHandle, LinkParts, LinkState, SinkFull};
+use quartermaster_actors::metrics::{Fact, MetricsHandle, MetricsKeeper, Recorder};
+use quartermaster_actors::supervise::{
+    Overseer, OverseerHandle, OverseerSettings, Owned, RestartPolicy, Slot, Ward, Watchdog,
+};
+use quartermaster_actors::vault::{Outside, VaultHandle, VaultKeeper};
+use quartermaster_proto::choria::event::{self, Event, EventFormat, EventKind};
+use quartermaster_proto::choria::subject;
+use tokio::sync::watch;
+
+use self::credentials::VaultCredentials;
+use self::signals::{PidFile, Signals};
 use crate::config::Config;
 use crate::exit::Exit;
+
+/// Our own component in lifecycle events, the peer's word.
+const COMPONENT: &str = "provisioner";
+/// The component of an ordinary server.
+const SERVER: &str = "server";
+/// After a signal, cycles in flight may run on for this long; then they end at their next safe point.
+const FINISH_WITHIN: Duration = Duration::from_secs(10);
+/// How long one actor may take to stop.
+const STOP_WITHIN: Duration = Duration::from_secs(2);
+/// How long a login may take in `check --connect`.
+const CONNECT_WITHIN: Duration = Duration::from_secs(15);
+/// How long the first connection is waited for before our own startup event is given up; later ones do not matter.
+const ANNOUNCE_WITHIN: Duration = Duration::from_secs(3600);
+/// Time between two looks of the watchdog, and how many in a row may find no progress.
+const WATCHDOG: (Duration, u32) = (Duration::from_secs(10), 6);
+/// Threads that the hosts' actors share.
+const HOST_THREADS: usize = 2;
+/// Questions that may wait for an actor at once.
+const MAX_ASKS: usize = 1024;
 
 /// What `run` was told on the command line beside the configuration.
 #[derive(Debug, Clone, Default)]
@@ -13,10 +54,296 @@ pub struct RunOptions {
     pub pid_file: Option<PathBuf>,
 }
 
+/// Why an instance could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// A delay of the retry policy makes no sense.
+    #[error("the key `retry` is not usable")]
+    Retry(#[from] quartermaster_actors::fleet::RetryError),
+    /// The metrics could not be set up.
+    #[error("could not set up the metrics")]
+    Metrics(#[from] quartermaster_actors::metrics::MetricsError),
+    /// The process id could not be written.
+    #[error("could not write the process id to {}", path.display())]
+    Pid {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Signals could not be listened for.
+    #[error("could not listen for signals")]
+    Signals(#[source] std::io::Error),
+    /// The watchdog's thread could not be started.
+    #[error("could not start the watchdog")]
+    Watchdog(#[source] std::io::Error),
+}
+
 /// Runs the fleet provisioner until a signal or until it cannot go on. The log is set up already.
-pub fn run(_config: Arc<Config>, _options: &RunOptions) -> Exit {
-    tracing::error!("this build has no fleet provisioner");
-    Exit::Failure
+pub fn run(config: Arc<Config>, options: &RunOptions) -> Exit {
+    let options = options.clone();
+    actix_rt::System::new().block_on(async move {
+        match App::start(&config, &options).await {
+            Ok(app) => app.serve().await,
+            Err(error) => {
+                tracing::error!("could not start: {}", quartermaster_actors::text::chain(&error));
+                Exit::Failure
+            }
+        }
+    })
+}
+
+/// A running instance.
+pub struct App {
+    control: ControlHandle,
+    fleet: FleetHandle,
+    link: LinkHandle,
+    overseer: OverseerHandle,
+    signals: Signals,
+    _watchdog: Watchdog,
+    _pid_file: Option<PidFile>,
+}
+
+/// The actors' handles and their owner's records, built but not started.
+struct Parts {
+    recorder: Recorder,
+    control: ControlHandle,
+    fleet: FleetHandle,
+    link: LinkHandle,
+    wards: Vec<Box<dyn Ward>>,
+}
+
+impl App {
+    /// Binds, then starts owners before owned.
+    pub async fn start(config: &Arc<Config>, options: &RunOptions) -> Result<Self, AppError> {
+        let signals = Signals::listen().map_err(AppError::Signals)?;
+        let parts = build(config)?;
+        let Parts { recorder, control, fleet, link, wards } = parts;
+        let observer = recorder.clone();
+        let overseer = Overseer::launch(
+            OverseerSettings::default(),
+            wards,
+            Arc::new(move |ending| {
+                observer.record(Fact::ActorEnded {
+                    actor: ending.child.name,
+                    cause: ending.cause.as_str(),
+                    decision: ending.decision.clone(),
+                });
+            }),
+        );
+        let watchdog = Watchdog::start(overseer.vital(), WATCHDOG.0, WATCHDOG.1, |why| {
+            tracing::error!("{why}; ending the process");
+            std::process::exit(i32::from(Exit::Failure.code()));
+        })
+        .map_err(AppError::Watchdog)?;
+        let pid_file = options.pid_file.as_deref().map(PidFile::write).transpose()?;
+        announce(config, &link);
+        tracing::info!(
+            identity = %config.identity,
+            site = %config.site,
+            workers = config.workers,
+            in_flight = config.in_flight,
+            version = env!("CARGO_PKG_VERSION"),
+            "Quartermaster is up"
+        );
+        Ok(Self { control, fleet, link, overseer, signals, _watchdog: watchdog, _pid_file: pid_file })
+    }
+
+    /// Works until a signal asks it to stop or it cannot go on.
+    pub async fn serve(self) -> Exit {
+        let Self { control, fleet, overseer, mut signals, _watchdog, _pid_file, .. } = self;
+        let exit = tokio::select! {
+            signal = signals.next() => {
+                tracing::info!(signal, "stopping: nothing new is taken, what is in flight is finished");
+                tokio::select! {
+                    () = drain(&control, &fleet) => Exit::Success,
+                    signal = signals.next() => {
+                        tracing::warn!(signal, "stopping at once, as asked a second time");
+                        return Exit::Success;
+                    }
+                    fatal = overseer.fatal() => {
+                        tracing::error!("{fatal}");
+                        Exit::Failure
+                    }
+                }
+            }
+            fatal = overseer.fatal() => {
+                tracing::error!("{fatal}");
+                Exit::Failure
+            }
+        };
+        if let Some(abandoned) = overseer.stop(STOP_WITHIN).await
+            && !abandoned.is_empty()
+        {
+            tracing::warn!(?abandoned, "some actors did not stop in time");
+        }
+        tracing::info!("stopped");
+        exit
+    }
+
+    /// The link, for whoever shares the connection.
+    pub const fn link(&self) -> &LinkHandle {
+        &self.link
+    }
+}
+
+/// Admits nothing more and waits for what is in flight: some time for whole cycles, then for those only that are
+/// between configure and restart, which are never left there.
+async fn drain(control: &ControlHandle, fleet: &FleetHandle) {
+    if let Err(error) = control.drain().await {
+        tracing::warn!("could not set the run state: {error}");
+    }
+    let mut numbers = fleet.subscribe();
+    let idle = |now: &FleetSnapshot| now.counts.in_flight == 0;
+    if tokio::time::timeout(FINISH_WITHIN, numbers.wait_for(idle)).await.is_ok() {
+        return;
+    }
+    tracing::info!(in_flight = fleet.snapshot().counts.in_flight, "ending cycles at their next safe point");
+    loop {
+        // Repeated, because a keeper that was restarted meanwhile has not heard of it.
+        if let Err(refused) = fleet.end_cycles() {
+            tracing::debug!("{refused}");
+        }
+        if tokio::time::timeout(FINISH_WITHIN, numbers.wait_for(idle)).await.is_ok() {
+            return;
+        }
+        tracing::info!(
+            in_flight = fleet.snapshot().counts.in_flight,
+            "waiting for servers between configure and restart; a second signal ends at once"
+        );
+    }
+}
+
+/// Makes every handle and every owner's record; nothing runs yet.
+fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
+    let recorder = Recorder::new(&config.site)?;
+    let (state, receiver) = watch::channel(RunState::working());
+    let control_slot = Slot::new("control", MAX_ASKS);
+    let control = ControlHandle::new(control_slot.clone(), receiver);
+    let controller = owned_controller(control_slot, Arc::new(state), recorder.clone());
+
+    let metrics = MetricsHandle::new();
+    let metrics_keeper = MetricsKeeper::owned(&metrics, &recorder);
+
+    let (vault, vault_keeper) = VaultKeeper::owned(settings::vault(config), Outside::real());
+
+    let discovery_slot = Slot::new("discovery", MAX_ASKS);
+    let link = build_link(config, &vault, &recorder, &discovery_slot);
+    let broker_link = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
+
+    let orphans = Orphans::adopt().unwrap_or_else(|error| {
+        tracing::warn!("processes that helpers leave behind cannot be adopted: {error}");
+        Orphans::unadopted()
+    });
+    let helper_slot = Slot::new("helper", MAX_ASKS);
+    let helper_parts =
+        HelperParts::new(settings::helper(config), control.subscribe(), recorder.sink(), orphans);
+    let helper = HelperHandle::new(helper_slot.clone(), Arc::clone(&helper_parts));
+    let helper_runner = Owned::new(helper_slot, RestartPolicy::standard().at_once(), move |birth, _| {
+        HelperRunner::new(Arc::clone(&helper_parts), Some(birth.notice))
+    });
+
+    let tools =
+        Tools { link: Arc::new(link.clone()), helper: Arc::new(helper.clone()), vault: Arc::new(vault) };
+    let roster = settings::roster(config)?;
+    let (publish, published) = watch::channel(FleetSnapshot::default());
+    let fleet_slot: Slot<FleetKeeper> = Slot::new("fleet", MAX_ASKS);
+    let fleet = FleetHandle::new(fleet_slot.clone(), published);
+    let fleet_settings = FleetSettings {
+        roster,
+        plan: Arc::new(settings::plan(config)),
+        tools,
+        run_state: control.subscribe(),
+        recorder: recorder.clone(),
+        threads: HOST_THREADS,
+        shelf: Shelf::new(roster),
+        publish: Arc::new(publish),
+        wall_seconds: || crate::clock::now().seconds(),
+    };
+    let fleet_keeper = Owned::new(fleet_slot, RestartPolicy::standard().at_once(), move |birth, _| {
+        FleetKeeper::new(fleet_settings.clone(), birth.notice)
+    });
+
+    let noticed = fleet.clone();
+    let seen: SeenSink = Arc::new(move |seen| noticed.noticed(seen));
+    let discovery = DiscoverySettings {
+        interval: config.interval,
+        component: config.lifecycle_component.clone(),
+        link: Arc::new(link.clone()),
+        seen,
+        run_state: control.subscribe(),
+        recorder: recorder.clone(),
+    };
+    let discoverer = Owned::new(discovery_slot, RestartPolicy::standard().at_once(), move |birth, _| {
+        Discoverer::new(discovery.clone(), birth.notice)
+    })
+    .below("fleet");
+
+    let wards: Vec<Box<dyn Ward>> = vec![
+        Box::new(controller),
+        Box::new(metrics_keeper),
+        Box::new(vault_keeper),
+        Box::new(broker_link),
+        Box::new(helper_runner),
+        Box::new(fleet_keeper),
+        Box::new(discoverer),
+    ];
+    Ok(Parts { recorder, control, fleet, link, wards })
+}
+
+fn owned_controller(
+    slot: Slot<Controller>,
+    state: Arc<watch::Sender<RunState>>,
+    recorder: Recorder,
+) -> Owned<Controller> {
+    Owned::new(slot, RestartPolicy::standard(), move |birth, _| {
+        Controller::new(Arc::clone(&state), recorder.clone(), birth.notice)
+    })
+}
+
+fn build_link(
+    config: &Config,
+    vault: &VaultHandle,
+    recorder: &Recorder,
+    discovery: &Slot<Discoverer>,
+) -> LinkHandle {
+    let mut settings = settings::link(config);
+    let mut components = vec![config.lifecycle_component.as_str(), SERVER];
+    components.dedup();
+    for component in components {
+        let slot = discovery.clone();
+        settings.events.push(EventSubscription {
+            subject: subject::event(EventKind::Startup, component),
+            lane: "events",
+            sink: Arc::new(move |event| slot.try_send(EventArrived(event.payload)).map_err(|_| SinkFull)),
+        });
+    }
+    let credentials = Arc::new(VaultCredentials(vault.clone()));
+    LinkHandle::new(settings, LinkParts::real(credentials, Arc::new(crate::clock::now), recorder.sink()))
+}
+
+/// Publishes our own startup event once there is a connection, in the encoding of the peer (choria.md 5).
+fn announce(config: &Arc<Config>, link: &LinkHandle) {
+    let (link, identity) = (link.clone(), config.identity.clone());
+    actix_rt::spawn(async move {
+        if !link.ready(ANNOUNCE_WITHIN).await {
+            return;
+        }
+        let event = Event {
+            kind: EventKind::Startup,
+            id: uuid::Uuid::new_v4().to_string(),
+            identity,
+            component: COMPONENT.to_owned(),
+            timestamp: crate::clock::now().seconds(),
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            new_version: None,
+        };
+        let subject = subject::event(EventKind::Startup, COMPONENT);
+        if let Err(error) = link.publish(subject, event::encode(&event, EventFormat::Choria)).await {
+            tracing::warn!("could not publish our startup event: {error}");
+        }
+    });
 }
 
 /// What a successful login showed (`check --connect`).
@@ -24,13 +351,35 @@ pub fn run(_config: Arc<Config>, _options: &RunOptions) -> Exit {
 pub struct ConnectReport {
     /// The broker that answered, as `host:port`.
     pub broker: String,
-    /// Its server version.
-    pub version: String,
+    /// Its name for itself.
+    pub name: String,
     /// Largest message it accepts, in bytes.
     pub max_payload: u64,
 }
 
-/// Logs in once with the configured credentials and leaves again. The error is one sentence for people: what was tried and why it failed.
-pub fn connect_check(_config: &Arc<Config>) -> Result<ConnectReport, String> {
-    Err("this build has no broker link".to_owned())
+/// Logs in once with the configured credentials and leaves again. The error is one sentence for people: what was tried and
+/// why it failed.
+pub fn connect_check(config: &Arc<Config>) -> Result<ConnectReport, String> {
+    let config = Arc::clone(config);
+    actix_rt::System::new().block_on(async move {
+        let recorder =
+            Recorder::new(&config.site).map_err(|error| quartermaster_actors::text::chain(&error))?;
+        let vault = VaultKeeper::start_alone(settings::vault(&config), Outside::real());
+        let discovery = Slot::new("discovery", 1);
+        let link = build_link(&config, &vault, &recorder, &discovery);
+        let owned = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
+        let overseer = Overseer::launch(OverseerSettings::default(), vec![Box::new(owned)], Arc::new(|_| ()));
+        let connected = link.ready(CONNECT_WITHIN).await;
+        let state = link.snapshot().state;
+        overseer.stop(STOP_WITHIN).await;
+        match state {
+            LinkState::Connected { server, server_name, max_payload } if connected => Ok(ConnectReport {
+                broker: server,
+                name: server_name,
+                max_payload: u64::try_from(max_payload).unwrap_or(u64::MAX),
+            }),
+            LinkState::Connecting { last_error, .. } if !last_error.is_empty() => Err(last_error),
+            _ => Err(format!("no broker answered within {CONNECT_WITHIN:?}")),
+        }
+    })
 }

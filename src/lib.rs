@@ -3,6 +3,7 @@
 pub mod app;
 pub mod check;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod exit;
 pub mod telemetry;

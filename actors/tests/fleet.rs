@@ -83,8 +83,17 @@ impl Site {
             wall_seconds: || 0,
         };
         let fleet = FleetHandle::new(slot.clone(), published);
-        let mut site =
-            Self { hosts, helper, run_state, slot, fleet, settings, recorder, owner: Owner.start(), lives: 0 };
+        let mut site = Self {
+            hosts,
+            helper,
+            run_state,
+            slot,
+            fleet,
+            settings,
+            recorder,
+            owner: Owner.start(),
+            lives: 0,
+        };
         site.start_keeper();
         // Its mailbox has its full size once it has started.
         sleep(Duration::from_millis(1)).await;

@@ -7,9 +7,10 @@ use quartermaster_actors::fleet::{RetryError, RetryPolicy, RosterSettings};
 use quartermaster_actors::helper::{HelperSettings, allowed_environment};
 use quartermaster_actors::host::{Features, PlanSettings};
 use quartermaster_actors::link::{LinkSettings, ServerAddress, Servers};
+use quartermaster_actors::vault::{self, ClientTls, TlsMode, VaultSettings};
 use quartermaster_proto::choria::Generation;
 
-use crate::config::{BrokerAddress, COLLECTIVE, Config, Security, ServerSource};
+use crate::config::{BrokerAddress, COLLECTIVE, Config, Security, ServerSource, TlsFiles, VerifyKeySource};
 
 /// How long a provisioned server is held back, as by the peer; its return is awaited as long.
 const HOLD: Duration = Duration::from_secs(60);
@@ -99,8 +100,55 @@ fn servers(config: &Config) -> Servers {
     }
 }
 
+/// Keys, tokens and passwords, as paths and secrets.
+pub fn vault(config: &Config) -> VaultSettings {
+    let certname = match &config.security {
+        Security::Insecure { certname } | Security::X509 { certname, .. } => certname.clone(),
+        Security::Choria { .. } => config.identity.clone(),
+    };
+    let mut settings = VaultSettings::new(certname);
+    (settings.security, settings.tls) = match &config.security {
+        Security::Insecure { .. } => (vault::Security::Insecure, TlsMode::Off),
+        Security::X509 { tls, .. } => {
+            let TlsFiles { certificate, key, ca } = tls.clone();
+            let security = vault::Security::File {
+                certificate: certificate.unwrap_or_default(),
+                key: key.unwrap_or_default(),
+                ca: ca.unwrap_or_default(),
+            };
+            (security, TlsMode::Verify)
+        }
+        Security::Choria { token_file, seed_file, tls } => {
+            let TlsFiles { certificate, key, ca } = tls.clone();
+            // Without a CA the broker's certificate is not verified, as by the peer (choria.md 1.2).
+            let mode = if ca.is_some() { TlsMode::Verify } else { TlsMode::Insecure };
+            let security = vault::Security::Choria {
+                token_file: token_file.clone(),
+                seed_file: seed_file.clone(),
+                tls: ClientTls { certificate, key, ca },
+            };
+            (security, mode)
+        }
+    };
+    settings.broker_user.clone_from(&config.broker.user);
+    settings.broker_password.clone_from(&config.broker.password);
+    settings.provisioning_token = config.token.clone();
+    settings.jwt_verify_cert = config.enroll.jwt_verify.as_ref().map(|source| match source {
+        VerifyKeySource::File(path) => path.display().to_string(),
+        VerifyKeySource::Key(key) => hex::encode(key),
+    });
+    settings.jwt_signing_key.clone_from(&config.enroll.jwt_signing_key);
+    settings.jwt_signing_token.clone_from(&config.enroll.jwt_signing_token);
+    settings.server_jwt_validity = config.enroll.server_jwt_validity;
+    settings.threads = signing_threads();
+    // Every cycle may want a signature at the same moment; none shall be refused for it.
+    let cycles = config.in_flight.get().saturating_add(SILENT).saturating_mul(2);
+    settings.queue = NonZeroUsize::new(cycles).unwrap_or(settings.queue);
+    settings
+}
+
 /// Threads for signatures: half the cores, at least one, since signing comes in bursts beside everything else.
-pub fn signing_threads() -> NonZeroUsize {
+fn signing_threads() -> NonZeroUsize {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     NonZeroUsize::new(cores.div_ceil(2)).unwrap_or(NonZeroUsize::MIN)
 }

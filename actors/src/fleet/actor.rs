@@ -18,8 +18,8 @@ use super::roster::{Admission, Noticed, Passed, Roster, RosterSettings, Sighting
 use crate::control::RunStateReceiver;
 use crate::discovery::Seen;
 use crate::host::{
-    CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostProvisioner, HostSettings, HostSilent,
-    PlanSettings, Tools,
+    CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostProvisioner, HostSettings,
+    HostSilent, PlanSettings, Tools,
 };
 use crate::metrics::{Fact, Found, Recorder};
 use crate::supervise::{ChildExited, ChildId, ExitCause, ExitNotice, Ping};

@@ -81,7 +81,8 @@ mod tests {
     #[test]
     fn delays_double_up_to_the_cap() {
         let policy = RetryPolicy::new(SECOND, 5 * SECOND, None).unwrap();
-        let middle: Vec<_> = (1..=5).map(|n| policy.delay(n, Duration::ZERO, 0.5).unwrap().as_secs()).collect();
+        let middle: Vec<_> =
+            (1..=5).map(|n| policy.delay(n, Duration::ZERO, 0.5).unwrap().as_secs()).collect();
         assert_eq!(middle, [1, 2, 4, 5, 5]);
     }
 

@@ -232,7 +232,9 @@ impl Roster {
             },
             // Seen again after its hold has run out: whatever happened since, it wants to be provisioned.
             State::Done { .. } => self.enqueue(identity, now, false),
-            State::Cooling { since, .. } if started && now.duration_since(*since) >= self.settings.retry.first() => {
+            State::Cooling { since, .. }
+                if started && now.duration_since(*since) >= self.settings.retry.first() =>
+            {
                 self.enqueue(identity, now, true)
             }
             State::GaveUp { since } if started && now.duration_since(*since) >= self.settings.retry.cap() => {
@@ -252,7 +254,9 @@ impl Roster {
                 Some(now.duration_since(*began))
             }
             // The reply to the restart was lost, but it restarted all the same.
-            State::Cooling { began, .. } if entry.failure.as_ref().is_some_and(|f| f.cause == LOST_RESTART) => {
+            State::Cooling { began, .. }
+                if entry.failure.as_ref().is_some_and(|f| f.cause == LOST_RESTART) =>
+            {
                 let began = *began;
                 entry.succeed();
                 self.hold(identity, Ending::Provisioned, began, now, true);
@@ -358,7 +362,8 @@ impl Roster {
             }
             Ending::Busy { kept } => {
                 entry.kept = kept;
-                entry.failure = Some(Failure { cause: "busy", error: "someone else holds its lock".into(), at: now });
+                entry.failure =
+                    Some(Failure { cause: "busy", error: "someone else holds its lock".into(), at: now });
                 // Only ever later than the lock's window: a second refusal would extend nobody's wait but ours.
                 let retry_in = self.settings.busy + spread(self.settings.busy / 8, luck);
                 self.cool(&identity, began, retry_in, now);

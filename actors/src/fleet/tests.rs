@@ -225,7 +225,9 @@ fn failures_wait_longer_each_time_and_success_forgets_them() {
         b.answered("a", now);
         b.pass(now);
         let (_, cycle) = b.admit(now).expect("its turn");
-        let Verdict::Retry { retry_in: Some(wait), .. } = b.finish(cycle, failed(), now) else { panic!("no retry") };
+        let Verdict::Retry { retry_in: Some(wait), .. } = b.finish(cycle, failed(), now) else {
+            panic!("no retry")
+        };
         assert_eq!(wait.as_secs(), expected);
         assert_eq!(b.answered("a", now + 1), Noticed::Known, "cooling");
         now += expected;
@@ -263,7 +265,9 @@ fn a_deferred_host_is_asked_about_again_every_interval() {
 #[test]
 fn a_busy_host_waits_past_the_window_of_its_lock() {
     let mut b = bench();
-    let Verdict::Retry { retry_in: Some(wait), .. } = b.run("a", Ending::Busy { kept: None }, 0) else { panic!() };
+    let Verdict::Retry { retry_in: Some(wait), .. } = b.run("a", Ending::Busy { kept: None }, 0) else {
+        panic!()
+    };
     assert!(wait > 2 * MINUTE, "{wait:?}");
 }
 

@@ -2,9 +2,9 @@
 //! carries it out.
 mod actor;
 mod error;
-mod ports;
 mod messages;
 mod plan;
+mod ports;
 mod steps;
 #[cfg(test)]
 mod tests;

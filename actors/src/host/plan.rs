@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quartermaster_proto::choria::agents::{
-    ConfigureInput, CsrInput, CsrReply, Gen25519Input, Gen25519Reply, InventoryReply, JwtInput, JwtReply, MessageReply,
-    RestartInput, ShutdownInput, UpdateInput, decode_output,
+    ConfigureInput, CsrInput, CsrReply, Gen25519Input, Gen25519Reply, InventoryReply, JwtInput, JwtReply,
+    MessageReply, RestartInput, ShutdownInput, UpdateInput, decode_output,
 };
 use quartermaster_proto::choria::chain::ServerTokenOrder;
 use quartermaster_proto::choria::identity::Identity;
@@ -331,7 +331,9 @@ impl Plan {
             Err(error) if error.is_lock_refusal() => {
                 Err(Stop(Ending::Busy { kept: self.decision_to_keep() }))
             }
-            Err(RpcError::Refused { message, .. }) if !self.committed && message.contains(NOT_PROVISIONING) => {
+            Err(RpcError::Refused { message, .. })
+                if !self.committed && message.contains(NOT_PROVISIONING) =>
+            {
                 Err(Stop(Ending::AlreadyServing))
             }
             Err(RpcError::Refused { message, .. }) => {
@@ -477,10 +479,13 @@ impl Plan {
         let token = self.settings.token.expose_secret();
         Ok(match step {
             Step::Jwt => JwtInput { token: token.into() }.to_json(),
-            Step::Gen25519 => Gen25519Input { token: token.into(), nonce: self.nonce.as_str().into() }.to_json(),
+            Step::Gen25519 => {
+                Gen25519Input { token: token.into(), nonce: self.nonce.as_str().into() }.to_json()
+            }
             Step::Inventory => Zeroizing::new("{}".to_owned()),
             Step::Gencsr => {
-                CsrInput { token: token.into(), cn: self.identity.as_str().into(), ..CsrInput::default() }.to_json()
+                CsrInput { token: token.into(), cn: self.identity.as_str().into(), ..CsrInput::default() }
+                    .to_json()
             }
             Step::Shutdown => ShutdownInput { token: token.into() }.to_json(),
             Step::Update => UpdateInput {

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use quartermaster_proto::choria::identity::Identity;
 use quartermaster_proto::choria::chain::ServerTokenOrder;
+use quartermaster_proto::choria::identity::Identity;
 use quartermaster_proto::choria::token::ProvisioningClaims;
 use quartermaster_proto::helper::HelperReply;
 use secrecy::SecretString;
@@ -97,9 +97,10 @@ impl HelperPort for HelperHandle {
         Box::pin(async move {
             match HelperHandle::run(&handle, RunHelper { identity, input }).await {
                 Ok(run) => Ok(Box::new(run.reply)),
-                Err(error) => {
-                    Err(HelperFailure { paused: matches!(error, HelperError::Paused { .. }), reason: chain(&error) })
-                }
+                Err(error) => Err(HelperFailure {
+                    paused: matches!(error, HelperError::Paused { .. }),
+                    reason: chain(&error),
+                }),
             }
         })
     }
@@ -108,16 +109,14 @@ impl HelperPort for HelperHandle {
 impl VaultPort for VaultHandle {
     fn verify(&self, jwt: String) -> Boxed<Result<Box<ProvisioningClaims>, String>> {
         let handle = self.clone();
-        Box::pin(async move {
-            handle.verify_provisioning(jwt).await.map(Box::new).map_err(|error| chain(&error))
-        })
+        Box::pin(
+            async move { handle.verify_provisioning(jwt).await.map(Box::new).map_err(|error| chain(&error)) },
+        )
     }
 
     fn issue(&self, order: Box<ServerTokenOrder>) -> Boxed<Result<SecretString, String>> {
         let handle = self.clone();
-        Box::pin(async move {
-            handle.issue_server_token(*order).await.map_err(|error| chain(&error))
-        })
+        Box::pin(async move { handle.issue_server_token(*order).await.map_err(|error| chain(&error)) })
     }
 
     fn seal(&self, pem: SecretString, host_public: String) -> Boxed<Result<SealedForHost, String>> {

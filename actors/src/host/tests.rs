@@ -18,7 +18,8 @@ use super::steps::{Features, STEPS, Step};
 
 const NONCE: &str = "f1b90c7379f64f9fa59ba0c62730bf5d";
 const ECDH: &str = "c25fab933b16b2a4589e2c2d297669b818c82881f2f9bfd08cb8fd298924a41b";
-const DECISION: &str = r#"{"configuration":{"identity":"web1.example.net","plugin.choria.server.provision":"false"}}"#;
+const DECISION: &str =
+    r#"{"configuration":{"identity":"web1.example.net","plugin.choria.server.provision":"false"}}"#;
 
 /// How the made-up host answers one try of a step.
 #[derive(Clone)]
@@ -56,7 +57,9 @@ fn recorded(file: &str, action: &str) -> Value {
     let text = std::fs::read_to_string(path).unwrap();
     text.lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter_map(|line| quartermaster_proto::choria::envelope::open_reply(line["data"].as_str()?.as_bytes()).ok())
+        .filter_map(|line| {
+            quartermaster_proto::choria::envelope::open_reply(line["data"].as_str()?.as_bytes()).ok()
+        })
         .filter_map(|open| serde_json::from_slice::<Value>(&open.reply.payload).ok())
         .find(|reply| reply["action"] == action)
         .unwrap_or_else(|| panic!("no reply of {action} in {file}"))["data"]
@@ -113,14 +116,18 @@ impl World {
         let queue = self.says.entry(step).or_default();
         let says = if queue.is_empty() { Says::Data(Self::usual(step)) } else { queue.remove(0) };
         let body = |code: u8, text: &str, data: Value| {
-            Ok(json!({"action": step.name(), "statuscode": code, "statusmsg": text, "data": data}).to_string().into())
+            Ok(json!({"action": step.name(), "statuscode": code, "statusmsg": text, "data": data})
+                .to_string()
+                .into())
         };
         Input::Replied(match says {
             Says::Data(data) => body(0, "OK", data),
             Says::Refuses(text) => body(1, text, json!({})),
             Says::Garbage => Ok(b"{\"action\"".to_vec()),
             Says::Nothing => Err(CallFailure { reason: "no reply within 22s".into(), again: true }),
-            Says::TooLarge => Err(CallFailure { reason: "2 MiB over the limit of 1 MiB".into(), again: false }),
+            Says::TooLarge => {
+                Err(CallFailure { reason: "2 MiB over the limit of 1 MiB".into(), again: false })
+            }
         })
     }
 
@@ -135,7 +142,8 @@ impl World {
         let identity = Identity::parse("web1.example.net").unwrap();
         let mut plan = Plan::new(Arc::new(settings), identity, NONCE.to_owned(), self.kept.take());
         let mut now = Instant::now();
-        let mut story = Story { asked: vec![], waits: vec![], data: HashMap::new(), ending: Ending::Interrupted };
+        let mut story =
+            Story { asked: vec![], waits: vec![], data: HashMap::new(), ending: Ending::Interrupted };
         let mut input = Input::Begin;
         loop {
             let after = |step: Option<Step>| {
@@ -159,15 +167,21 @@ impl World {
                     story.asked.push("helper".into());
                     story.data.insert(Step::Helper, serde_json::from_slice(&stdin).unwrap());
                     let reply = self.helper.clone();
-                    input = Input::Decided(reply.map(|text| Box::new(decode_reply(text.as_bytes()).unwrap())));
+                    input =
+                        Input::Decided(reply.map(|text| Box::new(decode_reply(text.as_bytes()).unwrap())));
                 }
                 Effect::IssueToken(order) => {
-                    story.asked.push(format!("issue for {} in {}", order.identity, order.collectives.join("+")));
+                    story.asked.push(format!(
+                        "issue for {} in {}",
+                        order.identity,
+                        order.collectives.join("+")
+                    ));
                     input = Input::Issued(Ok(SecretString::from("server.jwt.text")));
                 }
                 Effect::SealKey { host_public, .. } => {
                     story.asked.push(format!("seal for {}", &host_public[..4]));
-                    input = Input::Sealed(Ok(SealedForHost { pem: "sealed".into(), ecdh_public: "ours".into() }));
+                    input =
+                        Input::Sealed(Ok(SealedForHost { pem: "sealed".into(), ecdh_public: "ours".into() }));
                 }
                 Effect::WakeAt(when) => {
                     story.waits.push(when - now);
@@ -266,8 +280,16 @@ fn configure_always_carries_all_ten_keys_and_the_config_as_text() {
     assert_eq!(
         keys,
         [
-            "action_policies", "ca", "certificate", "config", "ecdh_public", "key", "opa_policies", "server_jwt",
-            "ssldir", "token"
+            "action_policies",
+            "ca",
+            "certificate",
+            "config",
+            "ecdh_public",
+            "key",
+            "opa_policies",
+            "server_jwt",
+            "ssldir",
+            "token"
         ]
     );
     let config: Value = serde_json::from_str(sent["config"].as_str().unwrap()).unwrap();
@@ -291,7 +313,8 @@ fn the_helper_gets_exactly_the_peers_five_keys() {
 
 #[test]
 fn large_integers_of_facts_reach_the_helper_digit_for_digit() {
-    let text = r#"{"facts":{"serial":123456789012345678901234567890,"f":1.10},"version":"0.1","upgradable":false}"#;
+    let text =
+        r#"{"facts":{"serial":123456789012345678901234567890,"f":1.10},"version":"0.1","upgradable":false}"#;
     let raw: Box<serde_json::value::RawValue> = serde_json::from_str(text).unwrap();
     let reply = format!(r#"{{"action":"inventory","statuscode":0,"statusmsg":"OK","data":{raw}}}"#);
     let settings = PlanSettings {
@@ -305,7 +328,9 @@ fn large_integers_of_facts_reach_the_helper_digit_for_digit() {
     let mut plan = Plan::new(Arc::new(settings), identity, NONCE.to_owned(), None);
     let at = At { now: Instant::now(), luck: 0.5, paused: false, conflict: false };
     plan.handle(Input::Begin, at);
-    let Effect::RunHelper { input } = plan.handle(Input::Replied(Ok(reply.into())), at) else { panic!("no helper") };
+    let Effect::RunHelper { input } = plan.handle(Input::Replied(Ok(reply.into())), at) else {
+        panic!("no helper")
+    };
     let input = String::from_utf8(input).unwrap();
     assert!(input.contains("123456789012345678901234567890") && input.contains("1.10"), "{input}");
 }
@@ -324,7 +349,8 @@ fn every_step_that_fails_for_good_is_the_cause_and_is_tried_as_often_as_the_peer
     }
     let story = world(pki()).on(Step::Gencsr, vec![Says::Nothing; 9]).play();
     assert_eq!(story.asked.iter().filter(|asked| *asked == "choria_provision#gencsr").count(), 1);
-    let story = world(plain()).helper(r#"{"shutdown":true}"#).on(Step::Shutdown, vec![Says::Nothing; 9]).play();
+    let story =
+        world(plain()).helper(r#"{"shutdown":true}"#).on(Step::Shutdown, vec![Says::Nothing; 9]).play();
     assert_eq!(story.asked.iter().filter(|asked| *asked == "choria_provision#shutdown").count(), 3);
     assert_eq!(cause(&story), "shutdown");
 }
@@ -363,7 +389,8 @@ fn a_held_lock_means_busy_before_a_helper_has_run() {
 
 #[test]
 fn a_lock_met_at_configure_keeps_the_decision_so_that_no_helper_run_is_wasted_twice() {
-    let story = world(plain()).on(Step::Configure, [Says::Refuses("Could not obtain provisioning lock")]).play();
+    let story =
+        world(plain()).on(Step::Configure, [Says::Refuses("Could not obtain provisioning lock")]).play();
     let Ending::Busy { kept: Some(kept) } = story.ending else { panic!("{:?}", story.ending) };
     let mut next = world(plain());
     next.kept = Some(kept);
@@ -373,7 +400,8 @@ fn a_lock_met_at_configure_keeps_the_decision_so_that_no_helper_run_is_wasted_tw
 
 #[test]
 fn a_decision_about_a_key_dies_with_the_key() {
-    let story = world(pki()).on(Step::Configure, [Says::Refuses("Could not obtain provisioning lock")]).play();
+    let story =
+        world(pki()).on(Step::Configure, [Says::Refuses("Could not obtain provisioning lock")]).play();
     assert_eq!(story.ending, Ending::Busy { kept: None });
 }
 

@@ -14,7 +14,8 @@ use secrecy::SecretString;
 
 use crate::discovery::{Look, LookPort};
 use crate::host::{
-    Answer, Boxed, CallFailure, HelperFailure, HelperPort, HostCall, LinkPort, SealedForHost, Tools, VaultPort,
+    Answer, Boxed, CallFailure, HelperFailure, HelperPort, HostCall, LinkPort, SealedForHost, Tools,
+    VaultPort,
 };
 
 /// The time a call to a host that is not there takes: the peer's 20 s and 2 s.
@@ -97,7 +98,10 @@ impl FakeFleet {
             _ => (2, "Unknown action", "{}"),
         };
         drop(hosts);
-        Some(format!(r#"{{"action":"{}","statuscode":{code},"statusmsg":"{text}","data":{data}}}"#, call.action))
+        Some(format!(
+            r#"{{"action":"{}","statuscode":{code},"statusmsg":"{text}","data":{data}}}"#,
+            call.action
+        ))
     }
 }
 
@@ -111,7 +115,9 @@ impl LinkPort for FakeFleet {
             let wait = if answer.is_some() { Duration::from_millis(5) } else { NO_REPLY_AFTER };
             tokio::time::sleep(wait).await;
             me.talking.fetch_sub(1, Ordering::SeqCst);
-            answer.map(String::into_bytes).ok_or(CallFailure { reason: "no reply within 22s".into(), again: true })
+            answer
+                .map(String::into_bytes)
+                .ok_or(CallFailure { reason: "no reply within 22s".into(), again: true })
         })
     }
 }
