@@ -325,7 +325,7 @@ fn build_link(
 
 /// Publishes our own startup event once there is a connection, in the encoding of the peer (choria.md 5).
 fn announce(config: &Arc<Config>, link: &LinkHandle) {
-    let (link, identity) = (link.clone(), config.identity.clone());
+    let (link, identity) = (link.clone(), config.identity.to_string());
     actix_rt::spawn(async move {
         if !link.ready(ANNOUNCE_WITHIN).await {
             return;

@@ -56,15 +56,7 @@ pub fn helper(config: &Config) -> HelperSettings {
     settings.slots = config.workers;
     settings.queue = config.in_flight.get().saturating_add(SILENT);
     settings.timeout = config.helper.timeout;
-    let allowed: Vec<_> = config
-        .helper
-        .env
-        .names
-        .iter()
-        .cloned()
-        .chain(config.helper.env.prefixes.iter().map(|prefix| format!("{prefix}*")))
-        .collect();
-    settings.environment = allowed_environment(std::env::vars_os(), &allowed);
+    settings.environment = allowed_environment(std::env::vars_os(), &config.helper.env);
     settings
 }
 
@@ -78,7 +70,7 @@ pub const fn generation(config: &Config) -> Generation {
 
 /// The connection, but for its subscriptions.
 pub fn link(config: &Config) -> LinkSettings {
-    let mut settings = LinkSettings::new(servers(config), config.identity.clone(), generation(config));
+    let mut settings = LinkSettings::new(servers(config), config.identity.as_str(), generation(config));
     settings.require_tls = !matches!(config.security, Security::Insecure { .. });
     COLLECTIVE.clone_into(&mut settings.collective);
     settings.ttl = config.broker.ttl.get();
@@ -104,7 +96,7 @@ fn servers(config: &Config) -> Servers {
 pub fn vault(config: &Config) -> VaultSettings {
     let certname = match &config.security {
         Security::Insecure { certname } | Security::X509 { certname, .. } => certname.clone(),
-        Security::Choria { .. } => config.identity.clone(),
+        Security::Choria { .. } => config.identity.to_string(),
     };
     let mut settings = VaultSettings::new(certname);
     (settings.security, settings.tls) = match &config.security {
