@@ -100,7 +100,7 @@ pub fn run(args: &CheckArgs, around: &Surroundings<'_>, connect: Connect<'_>, ou
     if let Some(broker) = &broker {
         out.text(&format!(
             "logged in to {} ({}), messages up to {} bytes\n",
-            broker.broker, broker.version, broker.max_payload
+            broker.broker, broker.name, broker.max_payload
         ));
     }
     if args.connect && broker.is_none() && faults.errors().all(|fault| fault.kind != FaultKind::Broker) {
