@@ -1,7 +1,7 @@
 //! Build, start, drain: the one place actors are wired.
 
 mod credentials;
-mod settings;
+pub(crate) mod settings;
 mod signals;
 
 use std::path::PathBuf;
