@@ -168,7 +168,7 @@ impl FleetKeeper {
                 Fact::HostProvisioned { host, took: *took }
             }
             (Ending::Updating, Verdict::Held { took }) => Fact::HostUpdating { host, took: *took },
-            (Ending::ShutDown, Verdict::Held { took }) => Fact::HostShutDown { host, took: *took },
+            (Ending::ShutDown { .. }, Verdict::Held { took }) => Fact::HostShutDown { host, took: *took },
             (_, Verdict::Held { .. }) => Fact::HostServing { host },
             (Ending::Deferred { msg }, Verdict::Retry { retry_in, .. }) => {
                 Fact::HostDeferred { host, msg, retry_in: retry_in.unwrap_or_default() }

@@ -227,7 +227,7 @@ impl Roster {
                 Ending::Updating if started || now.duration_since(*since) >= UPDATE_GRACE => {
                     self.enqueue(identity, now, true)
                 }
-                Ending::ShutDown if started => self.enqueue(identity, now, false),
+                Ending::ShutDown { .. } if started => self.enqueue(identity, now, false),
                 _ => Noticed::Known,
             },
             // Seen again after its hold has run out: whatever happened since, it wants to be provisioned.
@@ -345,7 +345,7 @@ impl Roster {
         }
         let attempt = entry.failures + 1;
         match ending {
-            Ending::Provisioned | Ending::Updating | Ending::ShutDown | Ending::AlreadyServing => {
+            Ending::Provisioned | Ending::Updating | Ending::ShutDown { .. } | Ending::AlreadyServing => {
                 entry.succeed();
                 self.hold(&identity, ending, began, now, false);
                 Verdict::Held { took: now.duration_since(began) }

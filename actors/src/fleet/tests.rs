@@ -339,10 +339,15 @@ fn newcomers_go_first_but_retries_get_their_turn() {
 #[test]
 fn counts_return_to_zero_when_everything_is_over() {
     let mut b = Bench::new(RosterSettings { in_flight: 100, queue: 100, ..settings() });
-    for (n, ending) in
-        [Ending::Provisioned, failed(), Ending::ShutDown, Ending::AlreadyServing, Ending::Busy { kept: None }]
-            .into_iter()
-            .enumerate()
+    for (n, ending) in [
+        Ending::Provisioned,
+        failed(),
+        Ending::ShutDown { msg: String::new() },
+        Ending::AlreadyServing,
+        Ending::Busy { kept: None },
+    ]
+    .into_iter()
+    .enumerate()
     {
         b.run(&format!("h{n}"), ending, 0);
     }

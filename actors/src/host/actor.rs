@@ -153,8 +153,9 @@ impl HostProvisioner {
                 ctx.run_later(wait, |me, ctx| me.feed(Input::Due, ctx));
             }
             Effect::Finish(ending) => {
-                if ending == Ending::ShutDown {
-                    self.recorder.record(Fact::ShutdownRequested { host: self.identity.to_string() });
+                if let Ending::ShutDown { msg } = &ending {
+                    let (host, msg) = (self.identity.to_string(), msg.clone());
+                    self.recorder.record(Fact::ShutdownRequested { host, msg });
                 }
                 self.finished.do_send(HostFinished { cycle: self.cycle, ending });
                 ctx.stop();

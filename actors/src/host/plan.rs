@@ -320,7 +320,9 @@ impl Plan {
             Step::Gen25519 => decode_output(&reply).map(|output| self.got_pubkey(output, at)),
             Step::Inventory => decode_output(&reply).map(|output| self.got_inventory(output, at)),
             Step::Gencsr => decode_output(&reply).map(|output| self.got_csr(output, at)),
-            Step::Shutdown => message(&reply).map(|()| Err(Stop(Ending::ShutDown))),
+            Step::Shutdown => {
+                message(&reply).map(|()| Err(Stop(Ending::ShutDown { msg: self.helper_msg() })))
+            }
             Step::Update => message(&reply).map(|()| Err(Stop(Ending::Updating))),
             Step::Configure => message(&reply).map(|()| self.enter_after(Step::Configure, at)),
             Step::Restart => message(&reply).map(|()| Err(Stop(Ending::Provisioned))),
@@ -385,12 +387,16 @@ impl Plan {
             return Err(HostError::Helper("it gave no decision".to_owned()).into());
         };
         if decision.defer {
-            return Err(Stop(Ending::Deferred { msg: escape_bounded(&decision.msg, 300) }));
+            return Err(Stop(Ending::Deferred { msg: self.helper_msg() }));
         }
         if !decision.shutdown && decision.configuration.is_empty() {
             return Err(HostError::EmptyConfiguration.into());
         }
         self.enter_after(Step::Helper, at)
+    }
+
+    fn helper_msg(&self) -> String {
+        self.decision.as_ref().map(|kept| escape_bounded(&kept.0.msg, 300)).unwrap_or_default()
     }
 
     fn helper_input(&self) -> Result<Vec<u8>, Stop> {

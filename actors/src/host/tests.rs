@@ -420,8 +420,8 @@ fn defer_comes_first_and_carries_its_words_without_control_characters() {
 
 #[test]
 fn shutdown_stops_the_host_and_nothing_else() {
-    let story = world(all()).helper(r#"{"shutdown":true}"#).play();
-    assert_eq!(story.ending, Ending::ShutDown);
+    let story = world(all()).helper(r#"{"shutdown":true,"msg":"not\nours"}"#).play();
+    assert_eq!(story.ending, Ending::ShutDown { msg: "not\\nours".into() });
     assert_eq!(story.asked.last().unwrap(), "choria_provision#shutdown");
     assert!(!story.asked.iter().any(|asked| asked.contains("configure") || asked.contains("issue")));
 }

@@ -83,6 +83,8 @@ pub enum Fact {
     ShutdownRequested {
         /// The identity.
         host: String,
+        /// What the helper says about it; may be empty.
+        msg: String,
     },
     /// A cycle began (peer: `Provisioning <id>`).
     CycleStarted {

@@ -286,7 +286,7 @@ async fn a_deferred_host_counts_as_an_error_as_with_the_peer() {
 
 #[actix::test]
 async fn a_helpers_shutdown_request_is_counted() {
-    let fact = Fact::ShutdownRequested { host: host() };
+    let fact = Fact::ShutdownRequested { host: host(), msg: "not ours".into() };
     check_counts(fact, &["choria_provisioner_helper_shutdown_requests"]).await;
 }
 
