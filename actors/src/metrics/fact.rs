@@ -52,7 +52,7 @@ pub enum Fact {
     },
     /// An event or sighting was dropped because a lane was full; the next discovery heals it.
     SightingDropped {
-        /// Which lane: `discovery` or `events`.
+        /// Which lane: `discovery`, `events` or `queue`.
         lane: &'static str,
     },
     /// One try of one remote call ended.
