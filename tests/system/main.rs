@@ -16,6 +16,7 @@ mod emulate_fleet;
 mod support;
 
 mod link_connects;
+mod link_election;
 mod link_kv;
 mod link_reconnects;
 mod link_replies;

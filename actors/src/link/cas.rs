@@ -151,7 +151,8 @@ impl LinkHandle {
 }
 
 fn parse<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, CasFault> {
-    serde_json::from_slice(answer).map_err(|_| CasFault::Other("the broker's answer cannot be read".to_owned()))
+    serde_json::from_slice(answer)
+        .map_err(|_| CasFault::Other("the broker's answer cannot be read".to_owned()))
 }
 
 #[cfg(test)]
@@ -166,8 +167,9 @@ mod tests {
     #[test]
     fn both_ways_of_saying_that_somebody_else_wrote_are_understood() {
         for code in ["10071", "10164"] {
-            let answer =
-                format!(r#"{{"error":{{"code":400,"err_code":{code},"description":"wrong last sequence: 5"}},"stream":"KV_B"}}"#);
+            let answer = format!(
+                r#"{{"error":{{"code":400,"err_code":{code},"description":"wrong last sequence: 5"}},"stream":"KV_B"}}"#
+            );
             check_fault(&answer, &CasFault::Conflict);
         }
     }

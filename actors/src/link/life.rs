@@ -233,7 +233,8 @@ impl Life {
 
     /// A message on the reply subscription, whose subjects start with `prefix`.
     pub(super) fn heard(&self, message: &RawMessage, prefix: &str) {
-        let id = message.subject.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('.')).unwrap_or_default();
+        let id =
+            message.subject.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('.')).unwrap_or_default();
         // The client library's own inboxes lie one level deeper under the same prefix.
         if id.contains('.') {
             return;

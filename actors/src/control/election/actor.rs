@@ -1,12 +1,13 @@
 //! The actor that takes part in the election: asks the broker what the plan wants asked, and tells the Controller.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
 
 use super::plan::{Ask, ElectionPlan, Input, Step};
-use crate::control::ControlHandle;
+use crate::control::RunStateReceiver;
 use crate::link::{CasKey, LinkHandle};
 use crate::metrics::{Fact, Recorder};
 use crate::supervise::ExitNotice;
@@ -17,8 +18,11 @@ const MAILBOX: usize = 16;
 /// Longest value a Choria broker's election bucket takes.
 const MAX_VALUE: usize = 1024;
 
+/// Where leadership is announced.
+pub type LeadSink = Arc<dyn Fn(bool) + Send + Sync>;
+
 /// What an instance needs for the election.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ElectorSettings {
     /// The key that is fought over.
     pub key: CasKey,
@@ -30,22 +34,39 @@ pub struct ElectorSettings {
     pub scale: f64,
     /// The connection.
     pub link: LinkHandle,
-    /// Who is told whether we lead.
-    pub control: ControlHandle,
+    /// The run state, which is to follow.
+    pub state: RunStateReceiver,
+    /// Makes the run state follow: true when this instance leads. Must not block.
+    pub lead: LeadSink,
     /// Where facts go.
     pub recorder: Recorder,
 }
 
+impl fmt::Debug for ElectorSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ElectorSettings")
+            .field("key", &self.key)
+            .field("value", &self.value)
+            .finish_non_exhaustive()
+    }
+}
+
 impl ElectorSettings {
     /// The election that the peer's instances hold (choria.md 7), as `identity`.
-    pub fn peer(identity: &str, link: LinkHandle, control: ControlHandle, recorder: Recorder) -> Self {
+    pub fn peer(
+        identity: &str,
+        link: LinkHandle,
+        state: RunStateReceiver,
+        lead: LeadSink,
+        recorder: Recorder,
+    ) -> Self {
         let key = CasKey {
             prefix: "choria.streams".to_owned(),
             bucket: "CHORIA_LEADER_ELECTION".to_owned(),
             key: "provisioner".to_owned(),
         };
         let value = identity.chars().take(MAX_VALUE / 4).collect();
-        Self { key, value, limit: Duration::from_secs(5), scale: 1.0, link, control, recorder }
+        Self { key, value, limit: Duration::from_secs(5), scale: 1.0, link, state, lead, recorder }
     }
 }
 
@@ -81,7 +102,7 @@ impl Elector {
             self.settings.recorder.record(if leads { Fact::LeadershipWon } else { Fact::LeadershipLost });
         }
         self.report_trouble();
-        self.tell(ctx);
+        self.tell();
         match ask {
             Some(Ask::Open) => {
                 let ElectorSettings { key, limit, link, .. } = self.settings.clone();
@@ -90,8 +111,8 @@ impl Elector {
             }
             Some(Ask::Write { after }) => {
                 let ElectorSettings { key, value, limit, link, .. } = self.settings.clone();
-                let asked =
-                    async move { link.cas_write(&key, value.as_bytes(), after, limit).await }.into_actor(self);
+                let asked = async move { link.cas_write(&key, value.as_bytes(), after, limit).await }
+                    .into_actor(self);
                 ctx.spawn(asked.map(|answer, me, ctx| me.feed(Input::Written(answer), ctx)));
             }
             None => {}
@@ -114,16 +135,10 @@ impl Elector {
 
     /// Makes the run state follow the plan. Said at every move while they differ, since a Controller that is being
     /// restarted does not hear it.
-    fn tell(&self, ctx: &mut Context<Self>) {
+    fn tell(&self) {
         let leads = self.plan.leads();
-        if self.settings.control.state().leading != leads {
-            let control = self.settings.control.clone();
-            let told = async move { control.lead(leads).await }.into_actor(self);
-            ctx.spawn(told.map(|told, _, _| {
-                if let Err(error) = told {
-                    tracing::warn!(component = "election", "could not set the run state: {error}");
-                }
-            }));
+        if self.settings.state.borrow().leading != leads {
+            (self.settings.lead)(leads);
         }
     }
 }
@@ -134,8 +149,15 @@ impl Actor for Elector {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
         // Whatever an earlier life was, this one has won nothing yet.
-        self.tell(ctx);
+        self.tell();
         ctx.notify_later(MoveDue, ElectionPlan::splay(rand::random()).mul_f64(self.settings.scale));
+    }
+}
+
+impl Drop for Elector {
+    fn drop(&mut self) {
+        // Until the next life has won, nobody here keeps the key alive.
+        (self.settings.lead)(false);
     }
 }
 

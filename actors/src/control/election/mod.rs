@@ -6,5 +6,5 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use actor::{Elector, ElectorSettings};
+pub use actor::{Elector, ElectorSettings, LeadSink};
 pub use plan::{Ask, ElectionPlan, ElectionState, Input, Step};

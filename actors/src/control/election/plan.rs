@@ -62,8 +62,10 @@ pub enum ElectionState {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The bucket has not been seen yet.
-    Unopened,
+    /// The bucket has not been seen yet, or not since it was gone.
+    Unopened {
+        own: Option<u64>,
+    },
     Candidate {
         own: Option<u64>,
     },
@@ -99,7 +101,7 @@ impl ElectionPlan {
     /// An instance that has not looked at the bucket yet.
     pub const fn new() -> Self {
         Self {
-            state: State::Unopened,
+            state: State::Unopened { own: None },
             tries: 0,
             campaigns: 0,
             ttl: Duration::from_mins(1),
@@ -116,7 +118,7 @@ impl ElectionPlan {
     /// Where it stands.
     pub const fn state(&self) -> ElectionState {
         match self.state {
-            State::Unopened | State::Candidate { .. } => ElectionState::Candidate,
+            State::Unopened { .. } | State::Candidate { .. } => ElectionState::Candidate,
             State::Won { .. } | State::Settling { .. } => ElectionState::Winning,
             State::Leading { .. } => ElectionState::Leader,
         }
@@ -143,13 +145,12 @@ impl ElectionPlan {
             Input::Due => self.due(now, random),
             Input::Opened(Ok(ttl)) => {
                 self.ttl = ttl;
-                self.state = State::Candidate { own: None };
+                self.state = State::Candidate { own: self.own() };
                 self.trouble = None;
                 self.due(now, random)
             }
-            Input::Opened(Err(fault)) => self.failed(&fault, random),
             Input::Written(Ok(seq)) => self.written(seq, now, random),
-            Input::Written(Err(fault)) => self.failed(&fault, random),
+            Input::Opened(Err(fault)) | Input::Written(Err(fault)) => self.failed(&fault, random),
         }
     }
 
@@ -157,10 +158,11 @@ impl ElectionPlan {
         // A process that was stopped, or a thread that was held up, must not go on leading on the strength of an old
         // write: by then somebody else may lead.
         if self.is_stale(now) {
-            return self.failed(&CasFault::Other("this instance was held up for too long".to_owned()), random);
+            return self
+                .failed(&CasFault::Other("this instance was held up for too long".to_owned()), random);
         }
         let after = match self.state {
-            State::Unopened => return Step { ask: Some(Ask::Open), wake: None, lead: None },
+            State::Unopened { .. } => return Step { ask: Some(Ask::Open), wake: None, lead: None },
             State::Candidate { own } => {
                 self.campaigns += 1;
                 own.unwrap_or(0)
@@ -179,15 +181,11 @@ impl ElectionPlan {
         self.trouble = None;
         self.last_write = Some(now);
         let wake = match self.state {
-            State::Unopened | State::Candidate { .. } => {
+            State::Unopened { .. } | State::Candidate { .. } => {
                 self.state = State::Won { seq };
                 twenty_sec(0, random)
             }
-            State::Won { .. } => {
-                self.state = State::Settling { seq };
-                SETTLE
-            }
-            State::Settling { .. } => {
+            State::Won { .. } | State::Settling { .. } => {
                 self.state = State::Settling { seq };
                 SETTLE
             }
@@ -201,21 +199,24 @@ impl ElectionPlan {
 
     fn failed(&mut self, fault: &CasFault, random: u32) -> Step {
         let led = self.leads();
-        let own = match self.state {
-            State::Unopened => None,
-            State::Candidate { own } => own,
-            State::Won { seq } | State::Settling { seq } | State::Leading { seq } => Some(seq),
-        };
+        let own = self.own();
         self.trouble = (*fault != CasFault::Conflict).then(|| fault.to_string());
         self.state = match (self.state, fault) {
-            (State::Unopened, _) => State::Unopened,
-            (_, CasFault::NoBucket { .. }) => State::Unopened,
+            (State::Unopened { .. }, _) | (_, CasFault::NoBucket { .. }) => State::Unopened { own },
             (_, CasFault::Conflict) => State::Candidate { own: None },
             (_, CasFault::Other(_)) => State::Candidate { own },
         };
         self.last_write = None;
         self.tries = self.tries.saturating_add(1);
         Step { ask: None, wake: Some(twenty_sec(self.tries, random)), lead: led.then_some(false) }
+    }
+
+    /// The sequence number of our own last write, while it may still be the key's last.
+    const fn own(&self) -> Option<u64> {
+        match self.state {
+            State::Unopened { own } | State::Candidate { own } => own,
+            State::Won { seq } | State::Settling { seq } | State::Leading { seq } => Some(seq),
+        }
     }
 
     /// True when the last write is so old that the key may have expired soon after: three quarters of its life.

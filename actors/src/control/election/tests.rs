@@ -134,6 +134,16 @@ fn a_bucket_that_is_missing_is_named_and_looked_for_again() {
 }
 
 #[test]
+fn a_bucket_that_is_away_for_a_moment_does_not_cost_the_key() {
+    let mut bench = Bench::leader();
+    bench.feed(Input::Due);
+    bench.fail(CasFault::NoBucket { bucket: "B".to_owned() });
+    bench.feed(Input::Due);
+    let step = bench.feed(Input::Opened(Ok(Duration::from_mins(1))));
+    assert_eq!(step.ask, Some(Ask::Write { after: 8 }));
+}
+
+#[test]
 fn a_leader_that_was_held_up_past_its_lease_stops_before_it_writes() {
     let mut bench = Bench::leader();
     bench.now += Duration::from_secs(44);
