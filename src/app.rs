@@ -1,6 +1,5 @@
 //! Build, start, drain: the one place actors are wired.
 
-mod credentials;
 pub(crate) mod settings;
 mod signals;
 
@@ -8,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quartermaster_actors::control::{ControlHandle, Controller, RunState};
+use quartermaster_actors::control::election::{Elector, ElectorSettings};
+use quartermaster_actors::control::{ControlHandle, Controller, LeadershipChanged, RunState};
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived, SeenSink};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
 use quartermaster_actors::helper::{HelperHandle, HelperParts, HelperRunner, Orphans};
@@ -23,9 +23,8 @@ use quartermaster_proto::choria::event::{self, Event, EventFormat, EventKind};
 use quartermaster_proto::choria::subject;
 use tokio::sync::watch;
 
-use self::credentials::VaultCredentials;
 use self::signals::{PidFile, Signals};
-use crate::config::Config;
+use crate::config::{ClusterMode, Config};
 use crate::exit::Exit;
 use crate::web::{BoundWeb, FleetView, WebError, WebServer, WebState};
 
@@ -236,9 +235,11 @@ async fn drain(control: &ControlHandle, fleet: &FleetHandle) {
 /// Makes every handle and every owner's record; nothing runs yet.
 fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
     let recorder = Recorder::new(&config.site)?;
-    let (state, receiver) = watch::channel(RunState::working());
+    let elected = config.cluster == ClusterMode::Election;
+    let (state, receiver) = watch::channel(RunState { leading: !elected, ..RunState::working() });
     let control_slot = Slot::new("control", MAX_ASKS);
     let control = ControlHandle::new(control_slot.clone(), receiver);
+    let leadership = control_slot.clone();
     let controller = owned_controller(control_slot, Arc::new(state), recorder.clone());
 
     let metrics = MetricsHandle::new();
@@ -298,7 +299,7 @@ fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
     })
     .below("fleet");
 
-    let wards: Vec<Box<dyn Ward>> = vec![
+    let mut wards: Vec<Box<dyn Ward>> = vec![
         Box::new(controller),
         Box::new(metrics_keeper),
         Box::new(vault_keeper),
@@ -307,6 +308,9 @@ fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
         Box::new(fleet_keeper),
         Box::new(discoverer),
     ];
+    if elected {
+        wards.push(Box::new(owned_elector(config, &link, &control, leadership, &recorder)));
+    }
     Ok(Parts { recorder, control, fleet, link, metrics, wards })
 }
 
@@ -317,6 +321,27 @@ fn owned_controller(
 ) -> Owned<Controller> {
     Owned::new(slot, RestartPolicy::standard(), move |birth, _| {
         Controller::new(Arc::clone(&state), recorder.clone(), birth.notice)
+    })
+}
+
+/// Takes part in the election; the Controller is told who leads.
+fn owned_elector(
+    config: &Config,
+    link: &LinkHandle,
+    control: &ControlHandle,
+    leadership: Slot<Controller>,
+    recorder: &Recorder,
+) -> Owned<Elector> {
+    let lead = Arc::new(move |leading| {
+        if let Err(refused) = leadership.try_send(LeadershipChanged { leading }) {
+            tracing::warn!("leadership could not be announced: {refused}");
+        }
+    });
+    let identity = config.identity.to_string();
+    let settings =
+        ElectorSettings::peer(&identity, link.clone(), control.subscribe(), lead, recorder.clone());
+    Owned::new(Slot::new("election", MAX_ASKS), RestartPolicy::standard(), move |birth, _| {
+        Elector::new(settings.clone(), birth.notice)
     })
 }
 
@@ -337,7 +362,7 @@ fn build_link(
             sink: Arc::new(move |event| slot.try_send(EventArrived(event.payload)).map_err(|_| SinkFull)),
         });
     }
-    let credentials = Arc::new(VaultCredentials(vault.clone()));
+    let credentials = Arc::new(vault.clone());
     LinkHandle::new(settings, LinkParts::real(credentials, Arc::new(crate::clock::now), recorder.sink()))
 }
 
