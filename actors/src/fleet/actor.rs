@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use super::entry::State;
 use super::messages::{EndCycles, FleetSnapshot, HostNoticed, HostView, ObserveTroubled, RosterDue};
-use super::roster::{Admission, Noticed, Passed, Roster, RosterSettings, Sighting, Verdict};
+use super::roster::Roster;
+use super::terms::{Admission, Noticed, Passed, RosterSettings, Sighting, Verdict};
 use crate::control::RunStateReceiver;
 use crate::discovery::Seen;
 use crate::host::{

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use quartermaster_proto::choria::identity::Identity;
 
 use super::retry::RetryPolicy;
-use super::roster::{Noticed, Passed, Roster, RosterSettings, Sighting, Verdict};
+use super::roster::Roster;
+use super::terms::{Noticed, Passed, RosterSettings, Sighting, Verdict};
 use crate::host::Ending;
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -9,8 +9,9 @@ use rand::RngExt;
 use tokio::time::Instant;
 
 use super::messages::{CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostSilent, Kept};
-use super::plan::{At, Effect, Input, Plan, PlanSettings};
+use super::plan::Plan;
 use super::ports::{HostCall, Tools};
+use super::terms::{At, Effect, Input, PlanSettings};
 use crate::control::RunStateReceiver;
 use crate::link::ConflictFlag;
 use crate::metrics::{Fact, Recorder};
