@@ -13,10 +13,10 @@
 mod emulate_client;
 mod emulate_demo;
 mod emulate_fleet;
+mod emulate_hostile;
 mod support;
 
 mod link_connects;
-mod link_election;
 mod link_kv;
 mod link_reconnects;
 mod link_replies;

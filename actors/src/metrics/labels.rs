@@ -16,7 +16,7 @@ pub const RPCS: [(&str, &str); 8] = [
 pub const OTHER: &str = "other";
 
 /// Values of `cause` of a cycle's end: the good ends, then the failures by step or reason.
-pub const CYCLE_ENDS: [&str; 27] = [
+pub const CYCLE_ENDS: [&str; 26] = [
     "provisioned",
     "updating",
     "shut_down",
@@ -41,8 +41,7 @@ pub const CYCLE_ENDS: [&str; 27] = [
     "restart",
     "conflict",
     "came_back",
-    "actor",
-    "stuck",
+    "actor_ended",
     OTHER,
 ];
 
@@ -54,7 +53,7 @@ pub const ACTORS: [&str; 10] =
 pub const EXIT_CAUSES: [&str; 4] = ["stopped", "panicked", "stuck", "failed"];
 
 /// Values of `lane`.
-pub const LANES: [&str; 4] = ["discovery", "events", "queue", OTHER];
+pub const LANES: [&str; 3] = ["discovery", "events", OTHER];
 
 /// The position of a value in its set; the last value stands for strangers.
 pub(super) fn position(set: &[&str], value: &str) -> usize {

@@ -1,3 +1,0 @@
-//! The cycle as a conversation with a made-up host.
-mod cases;
-mod world;
