@@ -18,7 +18,8 @@ pub struct Misfits {
 pub fn examine(certificate: &str, ca: &str, csr: Option<&str>, identity: &str, now: i64) -> Misfits {
     let mut misfits = Misfits::default();
     let blocks = blocks(certificate, "CERTIFICATE");
-    let Some(leaf) = blocks.first().and_then(|der| X509Certificate::from_der(der).ok()).map(|(_, leaf)| leaf) else {
+    let Some(leaf) = blocks.first().and_then(|der| X509Certificate::from_der(der).ok()).map(|(_, leaf)| leaf)
+    else {
         misfits.errors.push("`certificate` is not a PEM certificate".to_owned());
         return misfits;
     };
@@ -27,7 +28,9 @@ pub fn examine(certificate: &str, ca: &str, csr: Option<&str>, identity: &str, n
     }
     let validity = leaf.validity();
     if validity.not_after.timestamp() <= now || validity.not_before.timestamp() > now {
-        misfits.errors.push(format!("`certificate` is valid from {} to {}", validity.not_before, validity.not_after));
+        misfits
+            .errors
+            .push(format!("`certificate` is valid from {} to {}", validity.not_before, validity.not_after));
     }
     let named = leaf.subject().iter_common_name().any(|cn| cn.as_str() == Ok(identity));
     if !named {
@@ -49,7 +52,9 @@ fn check_key(leaf: &X509Certificate<'_>, csr: &str, misfits: &mut Misfits) {
 fn check_issuer(leaf: &X509Certificate<'_>, chain: &[Vec<u8>], ca: &str, misfits: &mut Misfits) {
     let authorities = blocks(ca, "CERTIFICATE");
     if authorities.is_empty() {
-        misfits.errors.push("`ca` holds no PEM certificate, so the server cannot trust its broker".to_owned());
+        misfits
+            .errors
+            .push("`ca` holds no PEM certificate, so the server cannot trust its broker".to_owned());
         return;
     }
     let issued = authorities.iter().chain(chain).filter_map(|der| X509Certificate::from_der(der).ok()).any(

@@ -4,7 +4,9 @@ use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use quartermaster_actors::helper::{Execution, HelperError, HelperSettings, Orphans, allowed_environment, execute};
+use quartermaster_actors::helper::{
+    Execution, HelperError, HelperSettings, Orphans, allowed_environment, execute,
+};
 use quartermaster_proto::choria::identity::Identity;
 use secrecy::ExposeSecret as _;
 use zeroize::Zeroizing;
@@ -107,9 +109,7 @@ pub fn helper_settings(config: &Config) -> HelperSettings {
     settings.slots = config.workers;
     settings.queue = config.in_flight.get().max(config.workers.get());
     settings.timeout = helper.timeout;
-    let prefixes = helper.env.prefixes.iter().map(|prefix| format!("{prefix}*"));
-    let allowed: Vec<String> = helper.env.names.iter().cloned().chain(prefixes).collect();
-    settings.environment = allowed_environment(std::env::vars_os(), &allowed);
+    settings.environment = allowed_environment(std::env::vars_os(), &helper.env);
     settings
 }
 
@@ -146,6 +146,7 @@ fn test(args: &Args, config: &Config) -> Result<(Report, Exit), TestError> {
     let orphans = Orphans::adopt()?;
     let execution = runtime.block_on(execute(&settings, &orphans, &input, |line| stderr.push(line)));
     let took = started.elapsed();
+    orphans.sweep();
 
     let mut report = Report::new(&settings, &server.identity, source, &input, took, stderr);
     let exit = match execution {

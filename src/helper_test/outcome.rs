@@ -187,7 +187,8 @@ fn check_configuration(reply: &HelperReply, server: &Server, site: &Site<'_>, ou
         outcome.errors.push("`configuration` is empty: the server would not be configured".to_owned());
         return;
     }
-    let off = |text: &str| matches!(text.to_ascii_lowercase().as_str(), "0" | "false" | "f" | "no" | "n" | "off");
+    let off =
+        |text: &str| matches!(text.to_ascii_lowercase().as_str(), "0" | "false" | "f" | "no" | "n" | "off");
     match configuration.get(PROVISION) {
         Some(text) if off(text) => {}
         Some(_) => outcome.warnings.push(format!(
@@ -243,7 +244,9 @@ fn check_token(reply: &HelperReply, server: &Server, site: &Site<'_>, outcome: &
     };
     let mut public = [0; 32];
     if hex::decode_to_slice(&key.public_key, &mut public).is_err() {
-        outcome.errors.push("`ed25519_pubkey.public_key` of the input is not 64 hexadecimal digits".to_owned());
+        outcome
+            .errors
+            .push("`ed25519_pubkey.public_key` of the input is not 64 hexadecimal digits".to_owned());
         return;
     }
     let order =

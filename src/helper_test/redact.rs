@@ -6,7 +6,7 @@ use serde_json::Value;
 pub const REDACTED: &str = "(secret; --show-secrets shows it)";
 
 /// Words in the last part of a key that mean a secret, unless the value is a path.
-const SECRET_WORDS: [&str; 5] = ["password", "passwd", "secret", "token", "credential"];
+const SECRET_WORDS: [&str; 4] = ["passw", "secret", "token", "credential"];
 /// Keys that are always secret: the token and the password in the claims, our token in requests.
 const SECRET_KEYS: [&str; 4] = ["cht", "chpwd", "token", "key"];
 
@@ -23,7 +23,7 @@ pub fn redact(value: &mut Value) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(redact),
-        Value::String(text) if holds_private_key(text) => *text = REDACTED.to_owned(),
+        Value::String(text) if holds_private_key(text) => *value = REDACTED.into(),
         Value::String(text) => {
             if let Some(without) = nested(text) {
                 *text = without;
@@ -51,7 +51,7 @@ fn is_secret(key: &str, value: &Value) -> bool {
     }
     let last = key.rsplit('.').next().unwrap_or(key).to_ascii_lowercase();
     let is_path = text.starts_with('/') || last.ends_with("_file");
-    !is_path && SECRET_WORDS.iter().any(|word| last.contains(word))
+    !is_path && (last == "pass" || SECRET_WORDS.iter().any(|word| last.contains(word)))
 }
 
 fn holds_private_key(text: &str) -> bool {

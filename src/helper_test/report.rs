@@ -97,9 +97,11 @@ impl Report {
         self.ended = match (execution.ending, execution.status) {
             (Ending::TimedOut, _) => Ended::TimedOut,
             (Ending::Overflowed, _) => Ended::TooMuchOutput,
-            (Ending::Ended, Some(status)) => {
-                status.code().map(Ended::Status).or(status.signal().map(Ended::Signal)).unwrap_or(Ended::Unknown)
-            }
+            (Ending::Ended, Some(status)) => status
+                .code()
+                .map(Ended::Status)
+                .or(status.signal().map(Ended::Signal))
+                .unwrap_or(Ended::Unknown),
             (Ending::Ended, None) => Ended::Unknown,
         };
         self.stdout_bytes = execution.stdout.len();
@@ -140,10 +142,13 @@ impl Report {
     /// For people.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        let command: Vec<String> = self.command.iter().map(|word| shell_words::quote(word).into_owned()).collect();
+        let command: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
         line(&mut text, &format!("helper    {}", command.join(" ")));
         line(&mut text, &format!("server    {} ({})", self.identity, self.input_from));
-        line(&mut text, &format!("ran       {} ms, {}, {} bytes of output", self.took_ms, self.end(), self.stdout_bytes));
+        line(
+            &mut text,
+            &format!("ran       {} ms, {}, {} bytes of output", self.took_ms, self.end(), self.stdout_bytes),
+        );
 
         heading(&mut text, "what it got");
         value(&mut text, &self.input);
@@ -202,6 +207,15 @@ impl Report {
             Decision::Fail => "not good: the server would fail and be tried again later",
         }
     }
+}
+
+/// A word as it may stand in the configuration.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", printable(word).replace('\'', "'\\''"))
 }
 
 fn decoded(bytes: &[u8]) -> Value {

@@ -5,7 +5,9 @@ use quartermaster_proto::choria::agents::{CsrReply, Gen25519Reply};
 use quartermaster_proto::choria::identity::Identity;
 use quartermaster_proto::helper::HelperInput;
 use quartermaster_proto::json;
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA256, PublicKeyData as _, RsaKeySize};
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA256, PublicKeyData as _, RsaKeySize,
+};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -35,7 +37,12 @@ pub enum SampleError {
 }
 
 /// The helper's input for a server of this name: with exactly the parts that these features would bring. `now` in Unix seconds.
-pub fn input(identity: &Identity, features: Features, token: &str, now: i64) -> Result<HelperInput, SampleError> {
+pub fn input(
+    identity: &Identity,
+    features: Features,
+    token: &str,
+    now: i64,
+) -> Result<HelperInput, SampleError> {
     Ok(HelperInput {
         identity: identity.clone(),
         csr: features.pki.then(|| request(identity)).transpose()?,
@@ -54,7 +61,10 @@ fn request(identity: &Identity) -> Result<CsrReply, SampleError> {
     let public = pem::Pem::new("PUBLIC KEY", key.der_bytes().to_vec());
     Ok(CsrReply {
         csr: params.serialize_request(&key)?.pem()?,
-        public_key: pem::encode(&public),
+        public_key: pem::encode_config(
+            &public,
+            pem::EncodeConfig::new().set_line_ending(pem::LineEnding::LF),
+        ),
         ssldir: SSLDIR.to_owned(),
     })
 }
