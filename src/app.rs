@@ -1,14 +1,14 @@
 //! Build, start, drain: the one place actors are wired.
 
-mod credentials;
-mod settings;
+pub(crate) mod settings;
 mod signals;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quartermaster_actors::control::{ControlHandle, Controller, RunState};
+use quartermaster_actors::control::election::{Elector, ElectorSettings};
+use quartermaster_actors::control::{ControlHandle, Controller, LeadershipChanged, RunState};
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived, SeenSink};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
 use quartermaster_actors::helper::{HelperHandle, HelperParts, HelperRunner, Orphans};
@@ -23,10 +23,10 @@ use quartermaster_proto::choria::event::{self, Event, EventFormat, EventKind};
 use quartermaster_proto::choria::subject;
 use tokio::sync::watch;
 
-use self::credentials::VaultCredentials;
 use self::signals::{PidFile, Signals};
-use crate::config::Config;
+use crate::config::{ClusterMode, Config};
 use crate::exit::Exit;
+use crate::web::{BoundWeb, FleetView, WebError, WebServer, WebState};
 
 /// Our own component in lifecycle events, the peer's word.
 const COMPONENT: &str = "provisioner";
@@ -63,6 +63,9 @@ pub enum AppError {
     /// The metrics could not be set up.
     #[error("could not set up the metrics")]
     Metrics(#[from] quartermaster_actors::metrics::MetricsError),
+    /// The web listener could not be set up.
+    #[error(transparent)]
+    Web(#[from] WebError),
     /// The process id could not be written.
     #[error("could not write the process id to {}", path.display())]
     Pid {
@@ -100,6 +103,7 @@ pub struct App {
     fleet: FleetHandle,
     link: LinkHandle,
     overseer: OverseerHandle,
+    web: Option<WebServer>,
     signals: Signals,
     _watchdog: Watchdog,
     _pid_file: Option<PidFile>,
@@ -111,6 +115,7 @@ struct Parts {
     control: ControlHandle,
     fleet: FleetHandle,
     link: LinkHandle,
+    metrics: MetricsHandle,
     wards: Vec<Box<dyn Ward>>,
 }
 
@@ -118,8 +123,9 @@ impl App {
     /// Binds, then starts owners before owned.
     pub async fn start(config: &Arc<Config>, options: &RunOptions) -> Result<Self, AppError> {
         let signals = Signals::listen().map_err(AppError::Signals)?;
-        let parts = build(config)?;
-        let Parts { recorder, control, fleet, link, wards } = parts;
+        // Bound before anything works, so that a wrong address is a failed start and nothing else.
+        let bound = config.listen.map(BoundWeb::bind).transpose()?;
+        let Parts { recorder, control, fleet, link, metrics, wards } = build(config)?;
         let observer = recorder.clone();
         let overseer = Overseer::launch(
             OverseerSettings::default(),
@@ -137,6 +143,10 @@ impl App {
             std::process::exit(i32::from(Exit::Failure.code()));
         })
         .map_err(AppError::Watchdog)?;
+        let web = match bound {
+            Some(bound) => Some(serve_web(bound, metrics, &control, &fleet, &link, &overseer)?),
+            None => None,
+        };
         let pid_file = options.pid_file.as_deref().map(PidFile::write).transpose()?;
         announce(config, &link);
         tracing::info!(
@@ -147,12 +157,16 @@ impl App {
             version = env!("CARGO_PKG_VERSION"),
             "Quartermaster is up"
         );
-        Ok(Self { control, fleet, link, overseer, signals, _watchdog: watchdog, _pid_file: pid_file })
+        Ok(Self { control, fleet, link, overseer, web, signals, _watchdog: watchdog, _pid_file: pid_file })
     }
 
     /// Works until a signal asks it to stop or it cannot go on.
     pub async fn serve(self) -> Exit {
-        let Self { control, fleet, overseer, mut signals, _watchdog, _pid_file, .. } = self;
+        let Self { control, fleet, overseer, web, mut signals, _watchdog, _pid_file, .. } = self;
+        let web = web.map(|WebServer { server, handle }| {
+            actix_rt::spawn(server);
+            handle
+        });
         let exit = tokio::select! {
             signal = signals.next() => {
                 tracing::info!(signal, "stopping: nothing new is taken, what is in flight is finished");
@@ -173,6 +187,9 @@ impl App {
                 Exit::Failure
             }
         };
+        if let Some(web) = web {
+            web.stop(true).await;
+        }
         if let Some(abandoned) = overseer.stop(STOP_WITHIN).await
             && !abandoned.is_empty()
         {
@@ -218,9 +235,11 @@ async fn drain(control: &ControlHandle, fleet: &FleetHandle) {
 /// Makes every handle and every owner's record; nothing runs yet.
 fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
     let recorder = Recorder::new(&config.site)?;
-    let (state, receiver) = watch::channel(RunState::working());
+    let elected = config.cluster == ClusterMode::Election;
+    let (state, receiver) = watch::channel(RunState { leading: !elected, ..RunState::working() });
     let control_slot = Slot::new("control", MAX_ASKS);
     let control = ControlHandle::new(control_slot.clone(), receiver);
+    let leadership = control_slot.clone();
     let controller = owned_controller(control_slot, Arc::new(state), recorder.clone());
 
     let metrics = MetricsHandle::new();
@@ -280,7 +299,7 @@ fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
     })
     .below("fleet");
 
-    let wards: Vec<Box<dyn Ward>> = vec![
+    let mut wards: Vec<Box<dyn Ward>> = vec![
         Box::new(controller),
         Box::new(metrics_keeper),
         Box::new(vault_keeper),
@@ -289,7 +308,10 @@ fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
         Box::new(fleet_keeper),
         Box::new(discoverer),
     ];
-    Ok(Parts { recorder, control, fleet, link, wards })
+    if elected {
+        wards.push(Box::new(owned_elector(config, &link, &control, leadership, &recorder)));
+    }
+    Ok(Parts { recorder, control, fleet, link, metrics, wards })
 }
 
 fn owned_controller(
@@ -299,6 +321,27 @@ fn owned_controller(
 ) -> Owned<Controller> {
     Owned::new(slot, RestartPolicy::standard(), move |birth, _| {
         Controller::new(Arc::clone(&state), recorder.clone(), birth.notice)
+    })
+}
+
+/// Takes part in the election; the Controller is told who leads.
+fn owned_elector(
+    config: &Config,
+    link: &LinkHandle,
+    control: &ControlHandle,
+    leadership: Slot<Controller>,
+    recorder: &Recorder,
+) -> Owned<Elector> {
+    let lead = Arc::new(move |leading| {
+        if let Err(refused) = leadership.try_send(LeadershipChanged { leading }) {
+            tracing::warn!("leadership could not be announced: {refused}");
+        }
+    });
+    let identity = config.identity.to_string();
+    let settings =
+        ElectorSettings::peer(&identity, link.clone(), control.subscribe(), lead, recorder.clone());
+    Owned::new(Slot::new("election", MAX_ASKS), RestartPolicy::standard(), move |birth, _| {
+        Elector::new(settings.clone(), birth.notice)
     })
 }
 
@@ -319,8 +362,41 @@ fn build_link(
             sink: Arc::new(move |event| slot.try_send(EventArrived(event.payload)).map_err(|_| SinkFull)),
         });
     }
-    let credentials = Arc::new(VaultCredentials(vault.clone()));
+    let credentials = Arc::new(vault.clone());
     LinkHandle::new(settings, LinkParts::real(credentials, Arc::new(crate::clock::now), recorder.sink()))
+}
+
+fn serve_web(
+    bound: BoundWeb,
+    metrics: MetricsHandle,
+    control: &ControlHandle,
+    fleet: &FleetHandle,
+    link: &LinkHandle,
+    overseer: &OverseerHandle,
+) -> Result<WebServer, WebError> {
+    let (link, fleet) = (link.clone(), fleet.clone());
+    bound.serve(WebState {
+        metrics,
+        overseer: overseer.clone(),
+        run_state: control.subscribe(),
+        link: Arc::new(move || link.snapshot()),
+        fleet: Arc::new(move || fleet_view(&fleet.snapshot())),
+        started: std::time::Instant::now(),
+    })
+}
+
+const fn fleet_view(numbers: &FleetSnapshot) -> FleetView {
+    let FleetSnapshot { counts, provisioned, failed } = *numbers;
+    FleetView {
+        queued: counts.waiting,
+        in_flight: counts.in_flight,
+        turned_away: counts.known,
+        held: counts.held,
+        cooling: counts.cooling,
+        gave_up: counts.gave_up,
+        provisioned_total: provisioned,
+        failed_total: failed,
+    }
 }
 
 /// Publishes our own startup event once there is a connection, in the encoding of the peer (choria.md 5).

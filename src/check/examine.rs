@@ -1,81 +1,61 @@
 //! What the configuration names: the helper, keys, tokens, folders, and who else may read them.
 
-use std::fs::File;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use quartermaster_actors::vault;
 use rustix::fs::Access;
 
-use crate::config::{
-    Config, FaultKind, Faults, LogTarget, Security, Severity, Surroundings, VerifyKeySource,
-};
+use crate::app::settings;
+use crate::clock;
+use crate::config::{Config, FaultKind, Faults, LogTarget, Severity, Surroundings};
 
 /// Looks at everything the configuration names. Nothing is changed, started or connected to.
 pub fn examine(config: &Config, around: &Surroundings<'_>, faults: &mut Faults) {
     helper(&config.helper.command.program, around, faults);
-    for (key, path, secret) in files(config) {
-        readable(key, &path, secret, around, faults);
-    }
+    secrets(config, faults);
+    credentials(config, around, faults);
     log_file(config, around, faults);
     config_file(&config.yaml_file, &["token", "broker_provisioning_password"], faults);
     config_file(&config.choria_file, &["plugin.nats.pass"], faults);
 }
 
-/// Every file that is read later: its key, its path, and whether it is a secret.
-fn files(config: &Config) -> Vec<(&'static str, PathBuf, bool)> {
-    let mut files = Vec::new();
-    let mut add = |key, path: Option<&PathBuf>, secret| {
-        files
-            .extend(path.filter(|path| !path.as_os_str().is_empty()).map(|path| (key, path.clone(), secret)));
-    };
-    if let Some(VerifyKeySource::File(path)) = &config.enroll.jwt_verify {
-        add("jwt_verify_cert", Some(path), false);
-    }
-    add("jwt_signing_key", config.enroll.jwt_signing_key.as_ref(), true);
-    add("jwt_signing_token", config.enroll.jwt_signing_token.as_ref(), true);
-    add("plugin.nats.credentials", config.broker.credentials_file.as_ref(), true);
-    match &config.security {
-        Security::Insecure { .. } => {}
-        Security::X509 { tls, .. } => {
-            add("plugin.security.file.certificate", tls.certificate.as_ref(), false);
-            add("plugin.security.file.key", tls.key.as_ref(), true);
-            add("plugin.security.file.ca", tls.ca.as_ref(), false);
+/// Keys, tokens and certificates, each read and tried as the vault will.
+fn secrets(config: &Config, faults: &mut Faults) {
+    for fault in vault::examine(&settings::vault(config), clock::now()) {
+        // A path that is not set at all has been said already.
+        if fault.path.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
+            continue;
         }
-        Security::Choria { token_file, seed_file, tls } => {
-            add("plugin.security.choria.token_file", Some(token_file), true);
-            add("plugin.security.choria.seed_file", Some(seed_file), true);
-            add("plugin.security.choria.certificate", tls.certificate.as_ref(), false);
-            add("plugin.security.choria.key", tls.key.as_ref(), true);
-            add("plugin.security.choria.ca", tls.ca.as_ref(), false);
-        }
+        let severity = match fault.severity {
+            vault::Severity::Warn => Severity::Warning,
+            vault::Severity::Refuse => Severity::Error,
+        };
+        let shown = fault.path.map(|path| path.display().to_string()).unwrap_or_default();
+        let what = if fault.message.contains(&shown) {
+            fault.message
+        } else {
+            format!("`{shown}`: {}", fault.message)
+        };
+        let help = match severity {
+            Severity::Warning => "",
+            Severity::Error => {
+                "correct the path or the file; the user that runs this program must be able to read it"
+            }
+        };
+        faults.about(severity, FaultKind::Files, fault.key, what, help);
     }
-    files
 }
 
-fn readable(key: &str, path: &Path, secret: bool, around: &Surroundings<'_>, faults: &mut Faults) {
-    let shown = path.display();
-    let opened = File::open(around.absolute(path)).and_then(|file| {
-        let metadata = file.metadata()?;
-        if metadata.is_dir() { Err(io::Error::other("it is a folder")) } else { Ok(metadata) }
-    });
-    match opened {
-        Err(error) => {
-            let help =
-                "create it, or correct the path; the user that runs this program must be able to read it";
-            faults.missing(key, format!("`{shown}` cannot be read: {error}"), help);
-        }
-        Ok(metadata) if metadata.len() == 0 => {
-            faults.missing(key, format!("`{shown}` is empty"), "write the key or token into it");
-        }
-        Ok(metadata) if secret && metadata.permissions().mode() & 0o007 != 0 => {
-            let what = format!(
-                "everybody on this machine may read `{shown}` (mode {:04o})",
-                metadata.permissions().mode() & 0o7777
-            );
-            faults.about(Severity::Warning, FaultKind::Files, key, what, &format!("chmod o= {shown}"));
-        }
-        Ok(_) => {}
+fn credentials(config: &Config, around: &Surroundings<'_>, faults: &mut Faults) {
+    const KEY: &str = "plugin.nats.credentials";
+    let Some(path) = &config.broker.credentials_file else { return };
+    if let Err(error) = std::fs::read_to_string(around.absolute(path)) {
+        faults.missing(
+            KEY,
+            format!("`{}` cannot be read: {error}", path.display()),
+            "correct the path, or remove the line",
+        );
     }
 }
 

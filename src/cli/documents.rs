@@ -30,12 +30,11 @@ pub(super) fn completions(args: &CompletionsArgs, command: &mut clap::Command, o
 }
 
 pub(super) fn man(args: &ManArgs, command: clap::Command, out: &mut Out) -> Exit {
-    let written = match &args.dir {
-        Some(dir) => std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(command, dir)),
-        None => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(command).render(&mut page).map(|()| out.bytes(&page))
-        }
+    let written = if let Some(dir) = &args.dir {
+        std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(command, dir))
+    } else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command).render(&mut page).map(|()| out.bytes(&page))
     };
     match written {
         Ok(()) => Exit::Success,

@@ -329,13 +329,10 @@ fn upgrades(raw: &RawConfig, faults: &mut Faults) -> UpgradesConfig {
 }
 
 fn listen(raw: &RawConfig, faults: &mut Faults) -> Option<ListenAddress> {
-    let port = match u16::try_from(raw.monitor_port.unwrap_or_default()) {
-        Ok(port) => port,
-        Err(_) => {
-            faults.error("monitor_port", "it is no port between 0 and 65535", "0 turns the listener off");
-            0
-        }
-    };
+    let port = u16::try_from(raw.monitor_port.unwrap_or_default()).unwrap_or_else(|_| {
+        faults.error("monitor_port", "it is no port between 0 and 65535", "0 turns the listener off");
+        0
+    });
     let Some(text) = raw.listen.as_deref().filter(|text| !text.is_empty()) else {
         return (port > 0).then_some(ListenAddress::Everywhere { port });
     };

@@ -1,5 +1,6 @@
 //! `cert_deny_list`: names that no certificate request may carry.
 
+use quartermaster_proto::choria::csr::deny_pattern;
 use regex::Regex;
 
 use super::fault::Faults;
@@ -8,7 +9,7 @@ use super::fault::Faults;
 pub const DEFAULT_DENY_LIST: [&str; 4] =
     [r"\.privileged.mcollective$", r"\.privileged.choria$", r"\.mcollective$", r"\.choria$"];
 
-/// Compiles the patterns, unanchored, `/…/` stripped; the default list when there are none. One that does not compile is an error:
+/// Compiles the patterns, unanchored, without regard to case (host names have none), `/…/` stripped; the default list when there are none. One that does not compile is an error:
 /// ignoring it, as the peer does, would let through what it was written against.
 pub(super) fn compile(patterns: &[String], faults: &mut Faults) -> Vec<Regex> {
     let defaults;
@@ -22,7 +23,7 @@ pub(super) fn compile(patterns: &[String], faults: &mut Faults) -> Vec<Regex> {
     for (index, pattern) in patterns.iter().enumerate() {
         let key = format!("cert_deny_list[{index}]");
         let stripped = strip(pattern);
-        match Regex::new(&quoted_parts(stripped)) {
+        match deny_pattern(&quoted_parts(stripped)) {
             Ok(regex) => {
                 if regex.is_match("") && regex.is_match("a") {
                     let what = "the pattern matches every name, so every certificate request is refused";
@@ -31,7 +32,7 @@ pub(super) fn compile(patterns: &[String], faults: &mut Faults) -> Vec<Regex> {
                 compiled.push(regex);
             }
             Err(error) => {
-                let reason = error.to_string();
+                let reason = error.source.to_string();
                 let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
                 faults.error(
                     &key,
@@ -101,6 +102,7 @@ mod tests {
             assert!(!denies(&[], "web1.example.net"));
         }
         #[test] fn slashes_are_stripped() { assert!(denies(&["/^adm/"], "admin.example.net")); assert!(!denies(&["/^adm/"], "x.adm")) }
+        #[test] fn they_know_no_case() { assert!(denies(&[], "Ops.CHORIA")); assert!(denies(&[r"\.Choria$"], "ops.choria")) }
         #[test] fn they_are_not_anchored() { assert!(denies(&["adm"], "x.admin.net")) }
         #[test] fn escaped_slashes_and_quoting() { assert!(denies(&[r"a\/b"], "a/b")); assert!(denies(&[r"^\Qa.b\E$"], "a.b")); assert!(!denies(&[r"^\Qa.b\E$"], "axb")) }
         #[test] fn a_listed_pattern_replaces_the_defaults() { assert!(!denies(&["x"], "ops.choria")) }

@@ -3,6 +3,7 @@
 //! The YAML file writes `90s`, `1h30m`, `1d`, `2w`, `1M`, `1y` (choria.md 12.2); choria.cfg also takes a bare number of
 //! seconds (choria.md 11.1). A month has 30 days and a year 365; weeks, days, months and years are cut to whole hours.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Why a text is no duration.
@@ -91,10 +92,10 @@ pub fn show_duration(duration: Duration) -> String {
         [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
     let mut text = String::new();
     for (count, unit) in parts.iter().filter(|(count, _)| *count > 0) {
-        text.push_str(&format!("{count}{unit}"));
+        let _ = write!(text, "{count}{unit}");
     }
     if millis > 0 {
-        text.push_str(&format!("{millis}ms"));
+        let _ = write!(text, "{millis}ms");
     }
     text
 }
@@ -186,14 +187,14 @@ mod tests {
     #[test]
     fn choria_cfg_takes_bare_seconds_too() {
         assert_eq!(parse_cfg_duration("30"), Ok(Duration::from_secs(30)));
-        assert_eq!(parse_cfg_duration("2w"), Ok(Duration::from_secs(14 * DAY)));
+        assert_eq!(parse_cfg_duration("2w"), Ok(Duration::from_hours(14 * 24)));
         assert_eq!(parse_cfg_duration("99999999999999999999"), Err(DurationError::TooLong));
         assert!(parse_cfg_duration("").is_err());
     }
 
     #[test]
     fn durations_are_shown_as_people_write_them() {
-        assert_eq!(show_duration(Duration::from_secs(5400)), "1h30m");
+        assert_eq!(show_duration(Duration::from_mins(90)), "1h30m");
         assert_eq!(show_duration(Duration::from_millis(1500)), "1s500ms");
         assert_eq!(show_duration(Duration::from_millis(20)), "20ms");
     }

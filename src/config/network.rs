@@ -25,7 +25,7 @@ pub(super) struct Network {
 /// The user that the broker places in the account of provisioning (choria.md 1.2).
 const PROVISIONER_USER: &str = "provisioner";
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-const MAX_CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
+const MAX_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 const DEFAULT_DISCOVERY_TIMEOUT: u32 = 2;
 const MAX_DISCOVERY_TIMEOUT: u32 = 300;
 const DEFAULT_TTL: NonZeroU32 = NonZeroU32::MIN.saturating_add(59);
@@ -130,10 +130,10 @@ impl Check<'_, '_> {
     }
 
     fn security(&mut self, raw: &RawConfig, identity: &str) -> Security {
+        const KEY: &str = "plugin.security.provider";
         if raw.choria_insecure == Some(true) {
             return Security::Insecure { certname: self.certname(identity, false) };
         }
-        const KEY: &str = "plugin.security.provider";
         match self.cfg.text(KEY).unwrap_or("puppet") {
             "file" => Security::X509 {
                 certname: self.certname(identity, false),
@@ -212,12 +212,11 @@ impl Check<'_, '_> {
                 "set it to the broker's plugin.choria.network.provisioning.client_password",
             );
         }
-        let (user, password) = match password {
-            Some(password) => (Some(PROVISIONER_USER.to_owned()), Some(password)),
-            None => {
-                let text = |key| self.cfg.text(key).map(str::to_owned);
-                (text("plugin.nats.user"), text("plugin.nats.pass"))
-            }
+        let (user, password) = if password.is_some() {
+            (Some(PROVISIONER_USER.to_owned()), password)
+        } else {
+            let text = |key| self.cfg.text(key).map(str::to_owned);
+            (text("plugin.nats.user"), text("plugin.nats.pass"))
         };
         BrokerConfig {
             servers: self.servers(),
@@ -330,21 +329,18 @@ fn parse_address(text: &str) -> Result<BrokerAddress, String> {
     };
     let host_port = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
     let shown = format!("{host_port:?}");
-    let (host, port) = match host_port.strip_prefix('[') {
-        Some(v6) => {
-            let (host, port) = v6.split_once("]:").ok_or_else(|| format!("{shown} has no port"))?;
-            if host.parse::<std::net::Ipv6Addr>().is_err() {
-                return Err(format!("{shown} holds no IPv6 address"));
-            }
-            (host, port)
+    let (host, port) = if let Some(v6) = host_port.strip_prefix('[') {
+        let (host, port) = v6.split_once("]:").ok_or_else(|| format!("{shown} has no port"))?;
+        if host.parse::<std::net::Ipv6Addr>().is_err() {
+            return Err(format!("{shown} holds no IPv6 address"));
         }
-        None => {
-            let (host, port) = host_port.split_once(':').ok_or_else(|| format!("{shown} has no port"))?;
-            if port.contains(':') {
-                return Err(format!("{shown} has too many colons; write an IPv6 address in brackets"));
-            }
-            (host, port)
+        (host, port)
+    } else {
+        let (host, port) = host_port.split_once(':').ok_or_else(|| format!("{shown} has no port"))?;
+        if port.contains(':') {
+            return Err(format!("{shown} has too many colons; write an IPv6 address in brackets"));
         }
+        (host, port)
     };
     let number = port.parse::<u16>().ok().filter(|port| *port > 0);
     let port = number.ok_or_else(|| format!("the port of {shown} is no number between 1 and 65535"))?;

@@ -96,7 +96,7 @@ impl Telemetry {
             match file.reopen() {
                 Ok(()) => tracing::info!(component = "log", "Opened the log file anew"),
                 Err(error) => {
-                    tracing::error!(component = "log", %error, "Failed to open the log file anew, the old one stays")
+                    tracing::error!(component = "log", %error, "Failed to open the log file anew, the old one stays");
                 }
             }
         }

@@ -29,7 +29,7 @@ fn a_stranger_with_the_lock_of_one_server_delays_only_that_one() {
 
     let mut provisioner = Provisioner::start(&network);
     network.tap().startup(free, "server", 1);
-    provisioner.says(&[locked, "Could not obtain provisioning lock"]);
+    provisioner.says(&[locked, "holds the lock"]);
     assert!(site.received(locked).is_empty(), "a helper run was wasted on a server that is busy");
 
     network.tap().within(Duration::from_secs(230), "the locked server to be provisioned", 1, |h| {

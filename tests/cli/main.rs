@@ -5,6 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_quartermaster");
 
@@ -19,6 +21,14 @@ const CFG: &str = "identity = prov.example.net\nplugin.choria.middleware_hosts =
                    plugin.security.provider = file\nplugin.security.file.certificate = FOLDER/cert.pem\n\
                    plugin.security.file.key = FOLDER/key.pem\nplugin.security.file.ca = FOLDER/ca.pem\n";
 
+/// A certificate that is its own authority, and its RSA key: made once, since RSA takes its time.
+static CERTIFICATE: LazyLock<(String, String)> = LazyLock::new(|| {
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["prov.example.net".to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+});
+
 impl Site {
     /// A site whose files are as given; `FOLDER` stands for its folder. Helper, keys and certificates exist.
     fn new(yaml: &str, cfg: &str) -> Self {
@@ -27,8 +37,9 @@ impl Site {
         site.write("p.yaml", &inside(yaml), 0o640);
         site.write("choria.cfg", &inside(cfg), 0o640);
         site.write("helper", "#!/bin/sh\ncat\n", 0o755);
-        for name in ["cert.pem", "key.pem", "ca.pem"] {
-            site.write(name, include_str!("../../proto/tests/vectors/v1-x509.provisioner.pem"), 0o640);
+        let (certificate, key) = &*CERTIFICATE;
+        for (name, text) in [("cert.pem", certificate), ("ca.pem", certificate), ("key.pem", key)] {
+            site.write(name, text, 0o600);
         }
         site
     }
@@ -124,6 +135,50 @@ fn a_missing_thing_is_4() {
     checked(YAML, &CFG.replace("key.pem", "yek.pem"), 4, &["`plugin.security.file.key`", "yek.pem"]);
     checked(&YAML.replace("FOLDER/helper", "no-such-program-anywhere"), CFG, 4, &["not in the PATH"]);
     checked(&format!("{YAML}logfile: FOLDER/no/such/log\n"), CFG, 4, &["`logfile`"]);
+}
+
+#[test]
+fn keys_that_do_not_fit_are_4() {
+    let site = Site::new(YAML, CFG);
+    site.write("key.pem", "-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----\n", 0o600);
+    let output = site.check(&[]);
+    code(&output, 4);
+    assert!(stdout(&output).contains("choria.cfg:5:"), "{}", stdout(&output));
+}
+
+/// The vectors of a real issuer network: our token and seed, and as signing token one without chain data.
+#[test]
+fn a_signing_token_without_a_chain_is_4() {
+    let yaml = format!(
+        "{YAML}jwt_signing_key: FOLDER/signer.seed\njwt_signing_token: FOLDER/plain.jwt\njwt_verify_cert: FOLDER/issuer.public\n\
+         features: {{ed25519: true}}\n"
+    );
+    let cfg = "identity = prov.example.net\nplugin.choria.middleware_hosts = 127.0.0.1:1\n\
+               plugin.security.provider = choria\nplugin.security.choria.token_file = FOLDER/signer.jwt\n\
+               plugin.security.choria.seed_file = FOLDER/signer.seed\n";
+    let site = Site::new(&yaml, cfg);
+    let signer = include_str!("../../proto/tests/vectors/v2.signer.jwt");
+    site.write("signer.jwt", signer, 0o600);
+    site.write("signer.seed", include_str!("../../proto/tests/vectors/v2.signer.seed"), 0o600);
+    site.write("issuer.public", include_str!("../../proto/tests/vectors/v2.issuer.public"), 0o600);
+    site.write("plain.jwt", signer, 0o600);
+    code(&site.check(&[]), 0);
+    site.write("plain.jwt", &without_chain(signer), 0o600);
+    let output = site.check(&[]);
+    code(&output, 4);
+    assert!(stdout(&output).contains("`jwt_signing_token`"), "{}", stdout(&output));
+}
+
+/// The token with its trust chain signature taken out (its own signature, made by somebody else, no longer fits).
+fn without_chain(token: &str) -> String {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    let mut parts: Vec<String> = token.trim().split('.').map(str::to_owned).collect();
+    let mut claims: serde_json::Value =
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(&parts[1]).unwrap()).unwrap();
+    claims.as_object_mut().unwrap().remove("tcs").unwrap();
+    parts[1] = URL_SAFE_NO_PAD.encode(claims.to_string());
+    parts.join(".")
 }
 
 #[test]
@@ -227,6 +282,99 @@ fn run_refuses_what_check_refuses() {
 fn a_log_file_that_cannot_be_opened_is_4() {
     let site = Site::new(&format!("{YAML}logfile: FOLDER\n"), CFG);
     code(&site.run(&["run", "--config", "p.yaml", "--choria-config", "choria.cfg"]), 4);
+}
+
+#[test]
+fn a_broker_that_is_not_there_is_5() {
+    let output = Site::new(YAML, CFG).check(&["--connect", "--json"]);
+    code(&output, 5);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["faults"][0]["kind"], "broker");
+}
+
+/// A running instance whose log goes to `q.log`; it looks for a broker that is not there.
+struct Running {
+    child: Held,
+    log: PathBuf,
+}
+
+impl Running {
+    fn start(site: &Site) -> Self {
+        // The umask that hides nothing.
+        let line =
+            format!("umask 000; exec {BINARY} run --config p.yaml --choria-config choria.cfg --pid p.pid");
+        let child = Held(site.command(Path::new("/bin/sh"), &["-c", &line]).spawn().unwrap());
+        let running = Self { child, log: site.path("q.log") };
+        until("the log has lines", || running.lines(&running.log) > 0);
+        running
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as a question to the instance")]
+    fn lines(&self, log: &Path) -> usize {
+        fs::read_to_string(log).unwrap_or_default().lines().count()
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child.0);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+/// Waits for what another process does; fails after a minute.
+#[track_caller]
+fn until(what: &str, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_mins(1), "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn with_log() -> Site {
+    Site::new(&format!("{YAML}logfile: FOLDER/q.log\n"), CFG)
+}
+
+#[test]
+fn a_log_file_is_private_json_without_secrets_whatever_the_umask() {
+    let site = with_log();
+    let mut running = Running::start(&site);
+    until("the instance is up", || site.path("p.pid").exists());
+    running.signal(rustix::process::Signal::TERM);
+    assert_eq!(
+        running.child.0.wait().unwrap().code(),
+        Some(0),
+        "{}",
+        fs::read_to_string(&running.log).unwrap()
+    );
+    assert!(!site.path("p.pid").exists());
+    let mode = fs::metadata(&running.log).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o640, "{mode:o}");
+    let text = fs::read_to_string(&running.log).unwrap();
+    assert!(!text.contains("s3cret"), "{text}");
+    for line in text.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        for key in ["time", "level", "msg", "component"] {
+            assert!(line[key].is_string(), "{key}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_hangup_opens_the_log_anew() {
+    let site = with_log();
+    let running = Running::start(&site);
+    until("the instance is up", || site.path("p.pid").exists());
+    fs::rename(&running.log, site.path("q.log.1")).unwrap();
+    running.signal(rustix::process::Signal::HUP);
+    until("a new log has lines", || running.lines(&running.log) > 0);
+    assert!(
+        fs::read_to_string(&running.log)
+            .unwrap()
+            .lines()
+            .next()
+            .unwrap()
+            .contains("Opened the log file anew")
+    );
 }
 
 /// Under the peer's name, the peer's line is understood as far as its configuration.

@@ -1,7 +1,6 @@
 //! What files there are and what they look like.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use crate::code::shipped;
 use crate::tree::{Offence, Tree, is_test_file};
@@ -186,18 +185,15 @@ pub fn top_level_is_complete(tree: &Tree) -> Vec<Offence> {
 pub fn no_machine_is_named(tree: &Tree) -> Vec<Offence> {
     let rule = "no file names the machine it was written on";
     // Put together here, so that this file does not offend.
-    let homes = ["work", "root", "home"].map(|home| format!("/{home}/"));
+    let homes = ["work", "root"].map(|home| format!("/{home}/"));
     let mut offences = Vec::new();
     for (file, text) in tree.files() {
         let is_data = ["proto/tests/vectors/", "Cargo.lock"].iter().any(|data| file.starts_with(data));
-        let is_prose = Path::new(file).extension().is_some_and(|end| end == "md");
         for (number, line) in text.lines().enumerate() {
             let named = homes.iter().find(|home| {
                 line.split(['"', '\'', ' ', '=', '(', '`', ':']).any(|word| word.starts_with(home.as_str()))
             });
-            // A home directory in an example is nobody's.
-            let example = is_prose && named.is_some_and(|home| home.contains("home"));
-            if let Some(home) = named.filter(|_| !is_data && !example) {
+            if let Some(home) = named.filter(|_| !is_data) {
                 offences.push(offence(file, number + 1, home, rule));
             }
         }

@@ -134,5 +134,7 @@ impl Tree {
 
 /// True for code that only tests compile.
 pub fn is_test_file(path: &str) -> bool {
-    path.split('/').any(|part| part == "tests" || part == "benches") || path.ends_with("/tests.rs")
+    path.split('/').any(|part| part == "tests" || part == "benches")
+        || path.ends_with("/tests.rs")
+        || path.ends_with("_tests.rs")
 }

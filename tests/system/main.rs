@@ -17,6 +17,7 @@ mod emulate_hostile;
 mod support;
 
 mod link_connects;
+mod link_election;
 mod link_kv;
 mod link_reconnects;
 mod link_replies;

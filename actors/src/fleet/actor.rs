@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use super::entry::State;
 use super::messages::{EndCycles, FleetSnapshot, HostNoticed, HostView, ObserveTroubled, RosterDue};
-use super::roster::{Admission, Noticed, Passed, Roster, RosterSettings, Sighting, Verdict};
+use super::roster::Roster;
+use super::terms::{Admission, Noticed, Passed, RosterSettings, Sighting, Verdict};
 use crate::control::RunStateReceiver;
 use crate::discovery::Seen;
 use crate::host::{
@@ -168,7 +169,7 @@ impl FleetKeeper {
                 Fact::HostProvisioned { host, took: *took }
             }
             (Ending::Updating, Verdict::Held { took }) => Fact::HostUpdating { host, took: *took },
-            (Ending::ShutDown, Verdict::Held { took }) => Fact::HostShutDown { host, took: *took },
+            (Ending::ShutDown { .. }, Verdict::Held { took }) => Fact::HostShutDown { host, took: *took },
             (_, Verdict::Held { .. }) => Fact::HostServing { host },
             (Ending::Deferred { msg }, Verdict::Retry { retry_in, .. }) => {
                 Fact::HostDeferred { host, msg, retry_in: retry_in.unwrap_or_default() }

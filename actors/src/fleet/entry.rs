@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::roster::Sighting;
+use super::terms::Sighting;
 use crate::host::{Ending, Kept};
 
 /// How far a cycle has come, as far as places are concerned.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quartermaster_proto::choria::identity::Identity;
 
-use super::roster::Counts;
+use super::terms::Counts;
 use crate::discovery::Seen;
 
 /// A host was noticed.

@@ -7,6 +7,7 @@ mod handle;
 mod messages;
 mod retry;
 mod roster;
+mod terms;
 #[cfg(test)]
 mod tests;
 
@@ -15,4 +16,5 @@ pub use entry::{Entry, Failure, Phase, State};
 pub use handle::FleetHandle;
 pub use messages::{EndCycles, FleetSnapshot, HostNoticed, HostView, ObserveTroubled};
 pub use retry::{RetryError, RetryPolicy};
-pub use roster::{Admission, Counts, Noticed, Passed, Roster, RosterSettings, Sighting, Verdict};
+pub use roster::Roster;
+pub use terms::{Admission, Counts, Noticed, Passed, RosterSettings, Sighting, Verdict};

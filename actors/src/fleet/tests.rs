@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use quartermaster_proto::choria::identity::Identity;
 
 use super::retry::RetryPolicy;
-use super::roster::{Noticed, Passed, Roster, RosterSettings, Sighting, Verdict};
+use super::roster::Roster;
+use super::terms::{Noticed, Passed, RosterSettings, Sighting, Verdict};
 use crate::host::Ending;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -339,10 +340,15 @@ fn newcomers_go_first_but_retries_get_their_turn() {
 #[test]
 fn counts_return_to_zero_when_everything_is_over() {
     let mut b = Bench::new(RosterSettings { in_flight: 100, queue: 100, ..settings() });
-    for (n, ending) in
-        [Ending::Provisioned, failed(), Ending::ShutDown, Ending::AlreadyServing, Ending::Busy { kept: None }]
-            .into_iter()
-            .enumerate()
+    for (n, ending) in [
+        Ending::Provisioned,
+        failed(),
+        Ending::ShutDown { msg: String::new() },
+        Ending::AlreadyServing,
+        Ending::Busy { kept: None },
+    ]
+    .into_iter()
+    .enumerate()
     {
         b.run(&format!("h{n}"), ending, 0);
     }

@@ -9,8 +9,9 @@ use rand::RngExt;
 use tokio::time::Instant;
 
 use super::messages::{CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostSilent, Kept};
-use super::plan::{At, Effect, Input, Plan, PlanSettings};
+use super::plan::Plan;
 use super::ports::{HostCall, Tools};
+use super::terms::{At, Effect, Input, PlanSettings};
 use crate::control::RunStateReceiver;
 use crate::link::ConflictFlag;
 use crate::metrics::{Fact, Recorder};
@@ -153,8 +154,9 @@ impl HostProvisioner {
                 ctx.run_later(wait, |me, ctx| me.feed(Input::Due, ctx));
             }
             Effect::Finish(ending) => {
-                if ending == Ending::ShutDown {
-                    self.recorder.record(Fact::ShutdownRequested { host: self.identity.to_string() });
+                if let Ending::ShutDown { msg } = &ending {
+                    let (host, msg) = (self.identity.to_string(), msg.clone());
+                    self.recorder.record(Fact::ShutdownRequested { host, msg });
                 }
                 self.finished.do_send(HostFinished { cycle: self.cycle, ending });
                 ctx.stop();

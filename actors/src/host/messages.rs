@@ -31,7 +31,10 @@ pub enum Ending {
     /// Told to update itself; it comes back in provisioning mode with the new version.
     Updating,
     /// Told to shut down, as the helper asked.
-    ShutDown,
+    ShutDown {
+        /// What the helper says about it, escaped and bounded.
+        msg: String,
+    },
     /// It is no longer in provisioning mode.
     AlreadyServing,
     /// The helper put it off.

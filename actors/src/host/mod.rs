@@ -6,12 +6,14 @@ mod messages;
 mod plan;
 mod ports;
 mod steps;
+mod terms;
 #[cfg(test)]
 mod tests;
 
 pub use actor::{HostProvisioner, HostSettings};
 pub use error::HostError;
 pub use messages::{CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostSilent, Kept};
-pub use plan::{At, CallFailure, Effect, HelperFailure, Input, Plan, PlanSettings, SealedForHost};
+pub use plan::Plan;
 pub use ports::{Answer, Boxed, HelperPort, HostCall, LinkPort, Tools, VaultPort};
 pub use steps::{Features, STEPS, Step, StepSpec};
+pub use terms::{At, CallFailure, Effect, HelperFailure, Input, PlanSettings, SealedForHost};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quartermaster_proto::choria::agents::{
     ConfigureInput, CsrInput, CsrReply, Gen25519Input, Gen25519Reply, InventoryReply, JwtInput, JwtReply,
@@ -16,13 +16,13 @@ use quartermaster_proto::choria::{csr, sign, version};
 use quartermaster_proto::helper::{HelperInput, HelperReply};
 use quartermaster_proto::json;
 use quartermaster_proto::text::escape_bounded;
-use regex::Regex;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use super::error::HostError;
 use super::messages::{Ending, Kept};
 use super::steps::{Features, STEPS, Step};
+use super::terms::{At, Effect, Input, PlanSettings, SealedForHost};
 
 /// Delay after failed try k, in milliseconds, before it is varied by half either way (choria.md 12.4; index 0 unused).
 const TRY_BACKOFF_MS: [u64; 11] = [500, 750, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000];
@@ -32,119 +32,6 @@ const RESTART_SPLAY: u32 = 1;
 const NOT_PROVISIONING: &str = "not in provisioning mode";
 /// The refusal of a wrong token: trying again would only write it into the host's log once more (choria.md 13.17).
 const WRONG_TOKEN: &str = "Incorrect provision token";
-
-/// What every cycle of a site has in common.
-#[derive(Debug)]
-pub struct PlanSettings {
-    /// The parts of the cycle in use.
-    pub features: Features,
-    /// The `token` of the configuration, sent with every choria_provision call.
-    pub token: SecretString,
-    /// Names that no certificate may carry.
-    pub deny: Vec<Regex>,
-    /// Where hosts fetch updates.
-    pub upgrades_repository: Option<String>,
-    /// Whether a failed update lets the cycle go on.
-    pub upgrades_optional: bool,
-}
-
-/// The circumstances in which an input is handled.
-#[derive(Debug, Clone, Copy)]
-pub struct At {
-    /// Now, by tokio's clock.
-    pub now: Instant,
-    /// A number in 0..1 that spreads delays.
-    pub luck: f64,
-    /// The instance is paused or stopping: end at the next safe point.
-    pub paused: bool,
-    /// Two different replies to one request of this cycle were seen.
-    pub conflict: bool,
-}
-
-/// A call that brought no reply.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallFailure {
-    /// Why, bounded and free of control characters.
-    pub reason: String,
-    /// Whether another try may help.
-    pub again: bool,
-}
-
-/// A helper run that brought no decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HelperFailure {
-    /// Why.
-    pub reason: String,
-    /// It was not even started because the instance is paused.
-    pub paused: bool,
-}
-
-/// What happened.
-#[derive(Debug)]
-pub enum Input {
-    /// The cycle begins.
-    Begin,
-    /// The current call ended; the bytes are the payload of a valid reply.
-    Replied(Result<Vec<u8>, CallFailure>),
-    /// The time asked for with [`Effect::WakeAt`] has come.
-    Due,
-    /// The provisioning token was checked.
-    Verified(Result<Box<ProvisioningClaims>, String>),
-    /// The helper answered.
-    Decided(Result<Box<HelperReply>, HelperFailure>),
-    /// The server token was issued.
-    Issued(Result<SecretString, String>),
-    /// The private key was encrypted.
-    Sealed(Result<SealedForHost, String>),
-}
-
-/// A private key that only the host can read.
-#[derive(Debug)]
-pub struct SealedForHost {
-    /// The encrypted PEM.
-    pub pem: String,
-    /// Our ECDH public key, hex.
-    pub ecdh_public: String,
-}
-
-/// What to do.
-#[derive(Debug)]
-pub enum Effect {
-    /// Call the host.
-    Call {
-        /// Of which step.
-        step: Step,
-        /// The remote agent.
-        agent: &'static str,
-        /// Its action.
-        action: &'static str,
-        /// The JSON of the call's data.
-        data: Zeroizing<String>,
-    },
-    /// Check the provisioning token.
-    VerifyToken {
-        /// The token as the host sent it.
-        jwt: String,
-    },
-    /// Run the helper.
-    RunHelper {
-        /// The JSON for its stdin.
-        input: Vec<u8>,
-    },
-    /// Issue a server token.
-    IssueToken(Box<ServerTokenOrder>),
-    /// Encrypt the private key the helper returned.
-    SealKey {
-        /// The PEM.
-        pem: SecretString,
-        /// The host's latest ECDH public key, hex.
-        host_public: String,
-    },
-    /// Come back at this time.
-    WakeAt(Instant),
-    /// The cycle is over.
-    Finish(Ending),
-}
 
 /// One cycle.
 #[derive(Debug)]
@@ -320,7 +207,9 @@ impl Plan {
             Step::Gen25519 => decode_output(&reply).map(|output| self.got_pubkey(output, at)),
             Step::Inventory => decode_output(&reply).map(|output| self.got_inventory(output, at)),
             Step::Gencsr => decode_output(&reply).map(|output| self.got_csr(output, at)),
-            Step::Shutdown => message(&reply).map(|()| Err(Stop(Ending::ShutDown))),
+            Step::Shutdown => {
+                message(&reply).map(|()| Err(Stop(Ending::ShutDown { msg: self.helper_msg() })))
+            }
             Step::Update => message(&reply).map(|()| Err(Stop(Ending::Updating))),
             Step::Configure => message(&reply).map(|()| self.enter_after(Step::Configure, at)),
             Step::Restart => message(&reply).map(|()| Err(Stop(Ending::Provisioned))),
@@ -385,12 +274,16 @@ impl Plan {
             return Err(HostError::Helper("it gave no decision".to_owned()).into());
         };
         if decision.defer {
-            return Err(Stop(Ending::Deferred { msg: escape_bounded(&decision.msg, 300) }));
+            return Err(Stop(Ending::Deferred { msg: self.helper_msg() }));
         }
         if !decision.shutdown && decision.configuration.is_empty() {
             return Err(HostError::EmptyConfiguration.into());
         }
         self.enter_after(Step::Helper, at)
+    }
+
+    fn helper_msg(&self) -> String {
+        self.decision.as_ref().map(|kept| escape_bounded(&kept.0.msg, 300)).unwrap_or_default()
     }
 
     fn helper_input(&self) -> Result<Vec<u8>, Stop> {

@@ -11,7 +11,7 @@ use quartermaster_proto::helper::HelperReply;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use super::plan::{CallFailure, HelperFailure, SealedForHost};
+use super::terms::{CallFailure, HelperFailure, SealedForHost};
 use crate::helper::{HelperError, HelperHandle, RunHelper};
 use crate::link::{Call, ConflictFlag, LinkHandle, Retry};
 use crate::text::chain;

@@ -132,12 +132,13 @@ impl Life {
             Ok(streams) => streams,
             Err(detail) => return End::Lost(detail),
         };
+        let prefix = subject::reply_prefix(&self.settings.collective, &connected.caller);
         Counters::add(&self.shared.counters.connects);
         self.announce(&connected);
         loop {
             tokio::select! {
                 arrived = arriving.next() => match arrived {
-                    Some(Arrived::Reply(message)) => self.heard(&message),
+                    Some(Arrived::Reply(message)) => self.heard(&message, &prefix),
                     Some(Arrived::Event(index, message)) => self.event(index, message),
                     Some(Arrived::Notice(notice)) => self.complain("notice", &notice),
                     Some(Arrived::Ended) | None => {

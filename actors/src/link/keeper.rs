@@ -45,13 +45,5 @@ impl Credentials for VaultHandle {
 
 /// The vault's error with all its causes in one line.
 fn fault(doing: &'static str) -> impl FnOnce(VaultError) -> CredentialsError {
-    move |error| {
-        let mut reason = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            reason = format!("{reason}: {cause}");
-            source = cause.source();
-        }
-        CredentialsError { doing, reason }
-    }
+    move |error| CredentialsError { doing, reason: crate::text::chain(&error) }
 }

@@ -231,9 +231,14 @@ impl Life {
         Ok(Discovered { found: run.window.found(), dropped: run.dropped, took })
     }
 
-    /// A message on the reply subscription.
-    pub(super) fn heard(&self, message: &RawMessage) {
-        let id = message.subject.rsplit('.').next().unwrap_or_default();
+    /// A message on the reply subscription, whose subjects start with `prefix`.
+    pub(super) fn heard(&self, message: &RawMessage, prefix: &str) {
+        let id =
+            message.subject.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('.')).unwrap_or_default();
+        // The client library's own inboxes lie one level deeper under the same prefix.
+        if id.contains('.') {
+            return;
+        }
         if self.runs.borrow().contains_key(id) {
             self.sighted(id, &message.payload);
             return;

@@ -2,6 +2,7 @@
 mod actor;
 mod backoff;
 mod broker;
+mod cas;
 mod complaints;
 mod connecting;
 mod credentials;
@@ -28,6 +29,7 @@ mod tests;
 pub use actor::{BrokerLink, MAILBOX};
 pub use backoff::{TWENTY_SEC_MS, twenty_sec};
 pub use broker::{Attempt, Broker, ConnectFault, PublishFault, RawMessage, Session};
+pub use cas::{CasFault, CasKey};
 pub use credentials::{Credentials, CredentialsError, Login};
 pub use handle::{ClientWatch, FactSink, LinkHandle, LinkParts};
 pub use kv::{KvSeen, watch_rebuilding};

@@ -52,7 +52,7 @@ pub enum Fact {
     },
     /// An event or sighting was dropped because a lane was full; the next discovery heals it.
     SightingDropped {
-        /// Which lane: `discovery` or `events`.
+        /// Which lane: `discovery`, `events` or `queue`.
         lane: &'static str,
     },
     /// One try of one remote call ended.
@@ -83,6 +83,8 @@ pub enum Fact {
     ShutdownRequested {
         /// The identity.
         host: String,
+        /// What the helper says about it; may be empty.
+        msg: String,
     },
     /// A cycle began (peer: `Provisioning <id>`).
     CycleStarted {

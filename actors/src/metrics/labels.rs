@@ -16,7 +16,7 @@ pub const RPCS: [(&str, &str); 8] = [
 pub const OTHER: &str = "other";
 
 /// Values of `cause` of a cycle's end: the good ends, then the failures by step or reason.
-pub const CYCLE_ENDS: [&str; 26] = [
+pub const CYCLE_ENDS: [&str; 27] = [
     "provisioned",
     "updating",
     "shut_down",
@@ -41,7 +41,8 @@ pub const CYCLE_ENDS: [&str; 26] = [
     "restart",
     "conflict",
     "came_back",
-    "actor_ended",
+    "actor",
+    "stuck",
     OTHER,
 ];
 
@@ -53,7 +54,7 @@ pub const ACTORS: [&str; 10] =
 pub const EXIT_CAUSES: [&str; 4] = ["stopped", "panicked", "stuck", "failed"];
 
 /// Values of `lane`.
-pub const LANES: [&str; 3] = ["discovery", "events", OTHER];
+pub const LANES: [&str; 4] = ["discovery", "events", "queue", OTHER];
 
 /// The position of a value in its set; the last value stands for strangers.
 pub(super) fn position(set: &[&str], value: &str) -> usize {

@@ -197,9 +197,9 @@ fn log_cycle(fact: &Fact) {
             let cause = "busy";
             warn!(component = host, host, cause, retry_in, "Another provisioner holds the lock of {host}");
         }
-        Fact::ShutdownRequested { host } => {
-            let host = name(host);
-            warn!(component = host, host, "Shutting down {host} as the helper asked");
+        Fact::ShutdownRequested { host, msg } => {
+            let (host, msg) = (name(host), text(msg));
+            warn!(component = host, host, "Shutting down {host} as the helper asked: {msg}");
         }
         _ => {}
     }

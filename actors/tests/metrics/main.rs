@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use quartermaster_actors::host::{HostError, STEPS};
 use quartermaster_actors::metrics::{
     ACTORS, CYCLE_ENDS, EXIT_CAUSES, Fact, Found, HelperOutcome, MetricsHandle, MetricsKeeper, RPCS, Recorder,
 };
@@ -286,7 +287,7 @@ async fn a_deferred_host_counts_as_an_error_as_with_the_peer() {
 
 #[actix::test]
 async fn a_helpers_shutdown_request_is_counted() {
-    let fact = Fact::ShutdownRequested { host: host() };
+    let fact = Fact::ShutdownRequested { host: host(), msg: "not ours".into() };
     check_counts(fact, &["choria_provisioner_helper_shutdown_requests"]).await;
 }
 
@@ -316,6 +317,34 @@ async fn a_dropped_sighting_counts_by_lane() {
 #[test]
 fn the_causes_of_an_actors_end_are_those_of_supervision() {
     assert_eq!(ExitCause::ALL.map(ExitCause::as_str), EXIT_CAUSES);
+}
+
+#[test]
+fn every_step_and_every_call_of_a_cycle_has_its_label() {
+    for spec in STEPS {
+        assert!(CYCLE_ENDS.contains(&spec.step.name()), "{}", spec.step.name());
+        if let Some(call) = spec.call {
+            assert!(RPCS.contains(&call), "{call:?}");
+        }
+    }
+}
+
+#[test]
+fn every_failure_of_a_cycle_has_its_label() {
+    let text = String::new;
+    for failure in [
+        HostError::Token(text()),
+        HostError::KeyProof(text()),
+        HostError::Csr(text()),
+        HostError::Helper(text()),
+        HostError::EmptyConfiguration,
+        HostError::ServerToken(text()),
+        HostError::SealKey(text()),
+        HostError::Update { version: text(), reason: text() },
+        HostError::Conflict,
+    ] {
+        assert!(CYCLE_ENDS.contains(&failure.cause()), "{}", failure.cause());
+    }
 }
 
 #[test]

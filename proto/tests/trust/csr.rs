@@ -243,6 +243,12 @@ fn the_deny_list_covers_host_names() {
     ] {
         refused(web1().dns(name), "matches denied certificate pattern");
     }
+    let upper = [Regex::new(r"\.CHORIA$").unwrap()];
+    let facts = examine(&web1().dns("x.Choria.").pem()).unwrap();
+    assert!(
+        judge(&facts, &Identity::parse("web1.example.net").unwrap(), &upper).is_err(),
+        "an upper-case pattern"
+    );
     refused(web1().dns("x.choria"), r"x.choria matches denied certificate pattern \.choria$ (DNS name)");
     refused(
         web1()
@@ -303,6 +309,8 @@ fn names_that_cannot_be_read_are_refused() {
     refused(web1().raw_san(&[&other(&der(0x04, &[b"x.choria"]))]), unreadable);
     refused(web1().raw_san(&[&other(&der(0x82, &[b"x.choria"]))]), unreadable);
     refused(web1().raw_san(&[&other(&[])]), unreadable);
+    let hidden_behind_a_text = der(0x30, &[&der(0x0c, &[b"fine"]), &der(0x82, &[b"x.choria"])]);
+    refused(web1().raw_san(&[&other(&hidden_behind_a_text)]), unreadable);
     let nested = (0..20).fold(der(0x0c, &[b"x.choria"]), |inner, _| der(0x30, &[&inner]));
     refused(web1().raw_san(&[&other(&nested)]), unreadable);
     refused(web1().raw_san(&[&der(0xa3, &[b"x400"])]), unreadable);
@@ -373,6 +381,11 @@ fn extensions_asked_for_twice_are_refused() {
     refused(web1().dns("www.example.net").dns("x.choria"), twice);
     let request = || der(0x31, &[&san_extensions("x.choria")]);
     refused(web1().dns("www.example.net").attribute(EXTENSION_REQUEST, request()), twice);
+    let usage = der(0x30, &[&[0x06, 0x03, 0x55, 0x1d, 0x0f], &der(0x04, &[&der(0x03, &[&[0x05, 0xa0]])])]);
+    refused(
+        web1().dns("www.example.net").attribute(EXTENSION_REQUEST, der(0x31, &[&der(0x30, &[&usage])])),
+        twice,
+    );
     let two_values = der(0x31, &[&san_extensions("www.example.net"), &san_extensions("x.choria")]);
     refused(web1().attribute(EXTENSION_REQUEST, two_values), twice);
     refused(web1().attribute(MICROSOFT_REQUEST, request()), twice);

@@ -271,7 +271,8 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read(pairs in proptest::collection::vec(("[a-z][a-z.]{0,8}", "[!-~]([ -~]{0,8}[!-~])?"), 0..6)) {
-        let text: String = pairs.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        let lines: Vec<String> = pairs.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        let text = lines.concat();
         let expected: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         prop_assert_eq!(items(&text), expected);
     }

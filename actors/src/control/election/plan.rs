@@ -1,0 +1,229 @@
+//! The rules of the election. Pure: time and randomness arrive as arguments.
+//!
+//! An instance leads after two writes in a row and until the first that fails: two writes, because one alone may have been
+//! the last breath of a connection. After a failure that is no conflict the key may still hold our own write; the next
+//! attempt then goes on from it instead of waiting for it to expire, which is safe because a write by anybody else in
+//! between turns it into a conflict.
+
+use std::time::{Duration, Instant};
+
+use crate::link::{CasFault, twenty_sec};
+
+/// Between the second write and acting as the leader.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// Largest random wait before the first attempt, so that instances started together do not race in step.
+const MAX_SPLAY_MS: u64 = 5_000;
+
+/// What can happen to an election.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// It is time for the next move.
+    Due,
+    /// The bucket was looked at: how long its values live.
+    Opened(Result<Duration, CasFault>),
+    /// A write was answered: with the sequence number it has.
+    Written(Result<u64, CasFault>),
+}
+
+/// What the broker is to be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Look at the bucket; the answer comes as [`Input::Opened`].
+    Open,
+    /// Write the key if its last write has this sequence number; the answer comes as [`Input::Written`].
+    Write {
+        /// The sequence number; 0 when the key must not exist.
+        after: u64,
+    },
+}
+
+/// What to do next: ask the broker, or wake up after some time. Exactly one of the two is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// To be asked now.
+    pub ask: Option<Ask>,
+    /// [`Input::Due`] is due after this long.
+    pub wake: Option<Duration>,
+    /// Leadership changed to this, to be acted on at once.
+    pub lead: Option<bool>,
+}
+
+/// Where an instance stands, for people and metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ElectionState {
+    /// Trying to become the leader.
+    Candidate,
+    /// Has won the key but does not act yet.
+    Winning,
+    /// Leads.
+    Leader,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The bucket has not been seen yet, or not since it was gone.
+    Unopened {
+        own: Option<u64>,
+    },
+    Candidate {
+        own: Option<u64>,
+    },
+    Won {
+        seq: u64,
+    },
+    Settling {
+        seq: u64,
+    },
+    Leading {
+        seq: u64,
+    },
+}
+
+/// One instance's part in the election.
+#[derive(Debug)]
+pub struct ElectionPlan {
+    state: State,
+    tries: usize,
+    campaigns: u64,
+    ttl: Duration,
+    last_write: Option<Instant>,
+    trouble: Option<String>,
+}
+
+impl Default for ElectionPlan {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ElectionPlan {
+    /// An instance that has not looked at the bucket yet.
+    pub const fn new() -> Self {
+        Self {
+            state: State::Unopened { own: None },
+            tries: 0,
+            campaigns: 0,
+            ttl: Duration::from_mins(1),
+            last_write: None,
+            trouble: None,
+        }
+    }
+
+    /// The wait before the first [`Input::Due`].
+    pub fn splay(random: u32) -> Duration {
+        Duration::from_millis(u64::from(random) * MAX_SPLAY_MS / u64::from(u32::MAX))
+    }
+
+    /// Where it stands.
+    pub const fn state(&self) -> ElectionState {
+        match self.state {
+            State::Unopened { .. } | State::Candidate { .. } => ElectionState::Candidate,
+            State::Won { .. } | State::Settling { .. } => ElectionState::Winning,
+            State::Leading { .. } => ElectionState::Leader,
+        }
+    }
+
+    /// True while it leads.
+    pub fn leads(&self) -> bool {
+        self.state() == ElectionState::Leader
+    }
+
+    /// Attempts to become the leader so far.
+    pub const fn campaigns(&self) -> u64 {
+        self.campaigns
+    }
+
+    /// What the last attempt failed of, when it was not simply that somebody else leads.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// The next step. `random` is uniform over all of `u32`.
+    pub fn handle(&mut self, input: Input, now: Instant, random: u32) -> Step {
+        match input {
+            Input::Due => self.due(now, random),
+            Input::Opened(Ok(ttl)) => {
+                self.ttl = ttl;
+                self.state = State::Candidate { own: self.own() };
+                self.trouble = None;
+                self.due(now, random)
+            }
+            Input::Written(Ok(seq)) => self.written(seq, now, random),
+            Input::Opened(Err(fault)) | Input::Written(Err(fault)) => self.failed(&fault, random),
+        }
+    }
+
+    fn due(&mut self, now: Instant, random: u32) -> Step {
+        // A process that was stopped, or a thread that was held up, must not go on leading on the strength of an old
+        // write: by then somebody else may lead.
+        if self.is_stale(now) {
+            return self
+                .failed(&CasFault::Other("this instance was held up for too long".to_owned()), random);
+        }
+        let after = match self.state {
+            State::Unopened { .. } => return Step { ask: Some(Ask::Open), wake: None, lead: None },
+            State::Candidate { own } => {
+                self.campaigns += 1;
+                own.unwrap_or(0)
+            }
+            State::Settling { seq } => {
+                self.state = State::Leading { seq };
+                return Step { ask: None, wake: Some(twenty_sec(0, random)), lead: Some(true) };
+            }
+            State::Won { seq } | State::Leading { seq } => seq,
+        };
+        Step { ask: Some(Ask::Write { after }), wake: None, lead: None }
+    }
+
+    fn written(&mut self, seq: u64, now: Instant, random: u32) -> Step {
+        self.tries = 0;
+        self.trouble = None;
+        self.last_write = Some(now);
+        let wake = match self.state {
+            State::Unopened { .. } | State::Candidate { .. } => {
+                self.state = State::Won { seq };
+                twenty_sec(0, random)
+            }
+            State::Won { .. } | State::Settling { .. } => {
+                self.state = State::Settling { seq };
+                SETTLE
+            }
+            State::Leading { .. } => {
+                self.state = State::Leading { seq };
+                twenty_sec(0, random)
+            }
+        };
+        Step { ask: None, wake: Some(wake), lead: None }
+    }
+
+    fn failed(&mut self, fault: &CasFault, random: u32) -> Step {
+        let led = self.leads();
+        let own = self.own();
+        self.trouble = (*fault != CasFault::Conflict).then(|| fault.to_string());
+        self.state = match (self.state, fault) {
+            (State::Unopened { .. }, _) | (_, CasFault::NoBucket { .. }) => State::Unopened { own },
+            (_, CasFault::Conflict) => State::Candidate { own: None },
+            (_, CasFault::Other(_)) => State::Candidate { own },
+        };
+        self.last_write = None;
+        self.tries = self.tries.saturating_add(1);
+        Step { ask: None, wake: Some(twenty_sec(self.tries, random)), lead: led.then_some(false) }
+    }
+
+    /// The sequence number of our own last write, while it may still be the key's last.
+    const fn own(&self) -> Option<u64> {
+        match self.state {
+            State::Unopened { own } | State::Candidate { own } => own,
+            State::Won { seq } | State::Settling { seq } | State::Leading { seq } => Some(seq),
+        }
+    }
+
+    /// True when the last write is so old that the key may have expired soon after: three quarters of its life.
+    fn is_stale(&self, now: Instant) -> bool {
+        let holds = matches!(self.state, State::Won { .. } | State::Settling { .. } | State::Leading { .. });
+        let limit = self.ttl * 3 / 4;
+        let old = |at: Instant| now.saturating_duration_since(at) >= limit;
+        holds && !self.ttl.is_zero() && self.last_write.is_some_and(old)
+    }
+}

@@ -1,0 +1,126 @@
+//! The plan's words: what happened, in which circumstances, and what to do.
+
+use std::time::Instant;
+
+use quartermaster_proto::choria::chain::ServerTokenOrder;
+use quartermaster_proto::choria::token::ProvisioningClaims;
+use quartermaster_proto::helper::HelperReply;
+use regex::Regex;
+use secrecy::SecretString;
+use zeroize::Zeroizing;
+
+use super::messages::Ending;
+use super::steps::{Features, Step};
+
+/// What every cycle of a site has in common.
+#[derive(Debug)]
+pub struct PlanSettings {
+    /// The parts of the cycle in use.
+    pub features: Features,
+    /// The `token` of the configuration, sent with every choria_provision call.
+    pub token: SecretString,
+    /// Names that no certificate may carry.
+    pub deny: Vec<Regex>,
+    /// Where hosts fetch updates.
+    pub upgrades_repository: Option<String>,
+    /// Whether a failed update lets the cycle go on.
+    pub upgrades_optional: bool,
+}
+
+/// The circumstances in which an input is handled.
+#[derive(Debug, Clone, Copy)]
+pub struct At {
+    /// Now, by tokio's clock.
+    pub now: Instant,
+    /// A number in 0..1 that spreads delays.
+    pub luck: f64,
+    /// The instance is paused or stopping: end at the next safe point.
+    pub paused: bool,
+    /// Two different replies to one request of this cycle were seen.
+    pub conflict: bool,
+}
+
+/// A call that brought no reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallFailure {
+    /// Why, bounded and free of control characters.
+    pub reason: String,
+    /// Whether another try may help.
+    pub again: bool,
+}
+
+/// A helper run that brought no decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelperFailure {
+    /// Why.
+    pub reason: String,
+    /// It was not even started because the instance is paused.
+    pub paused: bool,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// The cycle begins.
+    Begin,
+    /// The current call ended; the bytes are the payload of a valid reply.
+    Replied(Result<Vec<u8>, CallFailure>),
+    /// The time asked for with [`Effect::WakeAt`] has come.
+    Due,
+    /// The provisioning token was checked.
+    Verified(Result<Box<ProvisioningClaims>, String>),
+    /// The helper answered.
+    Decided(Result<Box<HelperReply>, HelperFailure>),
+    /// The server token was issued.
+    Issued(Result<SecretString, String>),
+    /// The private key was encrypted.
+    Sealed(Result<SealedForHost, String>),
+}
+
+/// A private key that only the host can read.
+#[derive(Debug)]
+pub struct SealedForHost {
+    /// The encrypted PEM.
+    pub pem: String,
+    /// Our ECDH public key, hex.
+    pub ecdh_public: String,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Call the host.
+    Call {
+        /// Of which step.
+        step: Step,
+        /// The remote agent.
+        agent: &'static str,
+        /// Its action.
+        action: &'static str,
+        /// The JSON of the call's data.
+        data: Zeroizing<String>,
+    },
+    /// Check the provisioning token.
+    VerifyToken {
+        /// The token as the host sent it.
+        jwt: String,
+    },
+    /// Run the helper.
+    RunHelper {
+        /// The JSON for its stdin.
+        input: Vec<u8>,
+    },
+    /// Issue a server token.
+    IssueToken(Box<ServerTokenOrder>),
+    /// Encrypt the private key the helper returned.
+    SealKey {
+        /// The PEM.
+        pem: SecretString,
+        /// The host's latest ECDH public key, hex.
+        host_public: String,
+    },
+    /// Come back at this time.
+    WakeAt(Instant),
+    /// The cycle is over.
+    Finish(Ending),
+}

@@ -1,0 +1,3 @@
+//! The cycle as a conversation with a made-up host.
+mod cases;
+mod world;
