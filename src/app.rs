@@ -234,8 +234,12 @@ async fn drain(control: &ControlHandle, fleet: &FleetHandle) {
 
 /// Makes every handle and every owner's record; nothing runs yet.
 fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
-    let recorder = Recorder::new(&config.site)?;
     let elected = config.cluster == ClusterMode::Election;
+    let recorder = if elected {
+        Recorder::in_election(&config.site, &config.identity.to_string())?
+    } else {
+        Recorder::new(&config.site)?
+    };
     let (state, receiver) = watch::channel(RunState { leading: !elected, ..RunState::working() });
     let control_slot = Slot::new("control", MAX_ASKS);
     let control = ControlHandle::new(control_slot.clone(), receiver);

@@ -45,20 +45,29 @@ struct Throttles {
 impl Recorder {
     /// A recorder whose series all carry this `site`.
     pub fn new(site: &str) -> Result<Self, MetricsError> {
+        Store::new(site, None).map(Self::over)
+    }
+
+    /// As [`Recorder::new`], with the series of an election in which this instance takes part under this identity.
+    pub fn in_election(site: &str, identity: &str) -> Result<Self, MetricsError> {
+        Store::new(site, Some(identity)).map(Self::over)
+    }
+
+    fn over(store: Store) -> Self {
         let inner = Inner {
-            store: Store::new(site)?,
+            store,
             throttles: Throttles::default(),
             #[cfg(feature = "testing")]
             tap: None,
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Self { inner: Arc::new(inner) }
     }
 
     /// A recorder whose facts can be read back, in order.
     #[cfg(feature = "testing")]
     pub fn tapped() -> Result<(Self, FactLog), MetricsError> {
         let facts = FactLog::default();
-        let (store, throttles) = (Store::new("test")?, Throttles::default());
+        let (store, throttles) = (Store::new("test", None)?, Throttles::default());
         let inner = Inner { store, throttles, tap: Some(Arc::clone(&facts)) };
         Ok((Self { inner: Arc::new(inner) }, facts))
     }
@@ -131,6 +140,8 @@ fn log(fact: &Fact, throttles: &Throttles) {
         | Fact::Paused { .. }
         | Fact::LeadershipWon
         | Fact::LeadershipLost
+        | Fact::Campaigned { .. }
+        | Fact::CampaignDue { .. }
         | Fact::ActorEnded { .. }
         | Fact::LinkChanged { .. } => log_instance(fact),
     }
