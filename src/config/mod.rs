@@ -30,3 +30,6 @@ pub use surroundings::Surroundings;
 
 /// The commented default file: every key with its default, printed by `quartermaster check --print-default`.
 pub const DEFAULT_FILE: &str = include_str!("default.yaml");
+
+#[cfg(test)]
+mod recorded;

@@ -224,7 +224,16 @@ impl Section<'_> {
         self.entries = rest;
         found.sort_by(|(a, _), (b, _)| a.text.cmp(&b.text));
         let count = found.len();
-        let (written, node) = found.pop()?;
+        // `null` unsets an equal spelling before it, but leaves what another spelling set.
+        let last = found.iter().enumerate().rev().find(|(index, (key, node))| {
+            let shadowed = found.get(index.saturating_add(1)).is_some_and(|(next, _)| next.text == key.text);
+            !shadowed && node.value != Value::Null
+        });
+        let at = last.map_or(count.saturating_sub(1), |(index, _)| index);
+        if at >= count {
+            return None;
+        }
+        let (written, node) = found.remove(at);
         let path = self.path(key);
         self.faults.add_place(&path, self.file, written.place);
         if written.text != key {

@@ -88,6 +88,28 @@ const MAX_NODES: usize = 20_000;
 /// # Errors
 /// A syntax error with its place; nesting or aliases beyond all reason.
 pub fn parse(text: &str) -> Result<Document, YamlError> {
+    let mut text = std::borrow::Cow::Borrowed(text);
+    loop {
+        match parse_strictly(&text) {
+            Err(error) => match without_tab(&text, error.place) {
+                Some(patched) => text = patched.into(),
+                None => return Err(error),
+            },
+            read => return read,
+        }
+    }
+}
+
+/// The peer's reader takes tabs after the colon of a key where ours wants spaces. When the error stands behind such tabs, spaces in their place
+/// move nothing else.
+fn without_tab(text: &str, place: Place) -> Option<String> {
+    let (before, after) = text.split_at_checked(place.offset)?;
+    let kept = before.trim_end_matches([' ', '\t']);
+    let blanks = before.get(kept.len()..)?;
+    (kept.ends_with(':') && blanks.contains('\t')).then(|| [kept, &blanks.replace('\t', " "), after].concat())
+}
+
+fn parse_strictly(text: &str) -> Result<Document, YamlError> {
     let places = Places::new(text);
     let mut builder =
         Builder { places: &places, open: Vec::new(), anchors: HashMap::new(), root: None, nodes: 0 };
@@ -283,7 +305,8 @@ fn count(value: &Value) -> usize {
 }
 
 fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
-    match tag.filter(|tag| tag.is_yaml_core_schema()).map(|tag| tag.suffix.as_str()) {
+    let core = tag.filter(|tag| tag.is_yaml_core_schema()).map(|tag| tag.suffix.as_str());
+    match core.or(tag.map(|_| "str")) {
         Some("int" | "float" | "bool" | "null") => plain(text),
         None if style == ScalarStyle::Plain => plain(text),
         _ => Value::Text(text.to_owned()),
@@ -315,7 +338,8 @@ fn plain(text: &str) -> Value {
         && digits.contains(|c: char| c.is_ascii_digit())
         && digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
     match bare.parse::<f64>() {
-        Ok(number) if is_float => Value::Float(number),
+        // What is too large for a number is text, as in the peer.
+        Ok(number) if is_float && number.is_finite() => Value::Float(number),
         _ => Value::Text(text.to_owned()),
     }
 }
@@ -376,8 +400,9 @@ mod tests {
         #[test] fn numbers() { assert_eq!(value("8"), Value::Integer(8)); assert_eq!(value("-3"), Value::Integer(-3)); assert_eq!(value("8.5"), Value::Float(8.5)) }
         #[test] fn numbers_of_other_bases() { assert_eq!(value("010"), Value::Integer(8)); assert_eq!(value("0x1f"), Value::Integer(31)); assert_eq!(value("1_000"), Value::Integer(1000)) }
         #[test] fn durations_and_addresses_are_text() { for t in ["1m", "1h30m", "127.0.0.1", "10.0.0.1:80", "+", "1e", "0x", "1.2.3"] { assert!(matches!(value(t), Value::Text(_) | Value::List(_)), "{t}: {:?}", value(t)) } }
+        #[test] fn too_large_a_number_is_text() { assert_eq!(value("1e400"), text("1e400")); assert!(matches!(value("99999999999999999999"), Value::Float(_))) }
         #[test] fn nothing_is_null() { for nothing in ["", "~", "null"] { assert_eq!(value(nothing), Value::Null) } }
-        #[test] fn tags_decide() { assert_eq!(value("!!str 60"), text("60")); assert_eq!(value("!!int \"60\""), Value::Integer(60)); assert_eq!(value("!site 60"), Value::Integer(60)) }
+        #[test] fn tags_decide() { assert_eq!(value("!!str 60"), text("60")); assert_eq!(value("!!int \"60\""), Value::Integer(60)); assert_eq!(value("!site 60"), text("60")) }
     }
 
     #[test]
@@ -398,6 +423,13 @@ mod tests {
         let Value::Map(merged) = &entries[2].1.value else { panic!() };
         let seen: Vec<_> = merged.iter().map(|(key, node)| (key.text.as_str(), &node.value)).collect();
         assert_eq!(seen, [("p", &Value::Integer(1)), ("q", &Value::Integer(2)), ("q", &Value::Integer(3))]);
+    }
+
+    #[test]
+    fn a_tab_after_a_colon_is_white_space() {
+        let Value::Map(entries) = root("a:\t1\nb:\n  c: \t2\n  d:\t\t3\ne: \"x:\ty\"\n") else { panic!() };
+        assert_eq!((&entries[0].1.value, &entries[2].1.value), (&Value::Integer(1), &text("x:\ty")));
+        assert_eq!(entries[0].1.place.column, 4);
     }
 
     #[test]
