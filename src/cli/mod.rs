@@ -11,10 +11,9 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::out::Out;
 use crate::check::CheckArgs;
-use crate::config::Surroundings;
 use crate::exit::Exit;
 use crate::telemetry::{self, LogFormat};
-use crate::{app, check, demo, emulate, helper_test};
+use crate::{app, check, demo, emulate, helper_test, machine};
 
 pub use documents::{CompletionsArgs, ManArgs};
 pub use run::RunArgs;
@@ -131,7 +130,7 @@ fn dispatch(cli: &Cli) -> Exit {
         Command::Run(args) => run::run(args, &cli.log),
         Command::Check(args) => {
             for_people(&cli.log);
-            check::run(args, &Surroundings::of_this_process(), &app::connect_check, &mut out)
+            check::run(args, &machine::surroundings(), &app::connect_check, &mut out)
         }
         Command::Helper { command: HelperCommand::Test(args) } => {
             for_people(&cli.log);

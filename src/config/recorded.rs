@@ -7,9 +7,10 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use super::raw::RawConfig;
-use super::surroundings::{MachineNames, Surroundings};
+use super::surroundings::Surroundings;
 use super::yaml::Value;
 use super::{Faults, choria_cfg, split, yaml};
+use crate::machine::MachineNames;
 
 fn cases(text: &str) -> Vec<Json> {
     let cases: Vec<Json> = serde_json::from_str(text).unwrap();
