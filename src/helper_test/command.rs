@@ -16,7 +16,7 @@ use super::report::{Report, Source};
 use super::sample;
 use crate::check::{Style, render};
 use crate::cli::out::Out;
-use crate::config::{Config, Faults, Surroundings, load};
+use crate::config::{Config, Faults, load};
 use crate::exit::Exit;
 
 /// The largest recorded input that is read.
@@ -115,7 +115,7 @@ pub fn helper_settings(config: &Config) -> HelperSettings {
 
 /// Loads the configuration; only faults that concern the helper stop us. They are on standard error by then.
 fn configuration(args: &Args) -> Result<Config, Exit> {
-    let around = Surroundings::of_this_process();
+    let around = crate::machine::surroundings();
     // An author's machine has no choria.cfg, and nothing of it reaches a helper.
     let choria = args.choria_config.as_deref().unwrap_or_else(|| Path::new("/dev/null"));
     let loaded = load(&args.config, Some(choria), &around);
