@@ -3,11 +3,14 @@
 use std::sync::{Mutex, PoisonError};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, IsCa, KeyPair, PKCS_RSA_SHA256,
-    RsaKeySize, SanType,
+    BasicConstraints, CertificateParams, CustomExtension, DistinguishedName, DnType, DnValue, IsCa, KeyPair,
+    KeyUsagePurpose, PKCS_RSA_SHA256, RsaKeySize, SanType,
 };
 
 use super::malformation::Malformation;
+
+/// A name that no server may carry.
+const PRIVILEGED: &str = "ops.privileged.choria";
 
 /// What the provisioner asks a request for.
 #[derive(Debug, Clone, Default)]
@@ -85,12 +88,8 @@ impl KeyPool {
         let key = KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8, &PKCS_RSA_SHA256).map_err(CsrError::Key)?;
         let mut params = CertificateParams::default();
         params.distinguished_name = distinguished_name(subject, hostile);
-        if hostile == Some(Malformation::CsrPrivilegedName) {
-            let name = "ops.privileged.choria".to_owned().try_into().map_err(CsrError::Build)?;
-            params.subject_alt_names = vec![SanType::DnsName(name)];
-        }
-        if hostile == Some(Malformation::CsrCa) {
-            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        if let Some(kind) = hostile {
+            demand(&mut params, kind)?;
         }
         let built = params.serialize_request(&key).map_err(CsrError::Build)?;
         let mut der = built.der().to_vec();
@@ -110,6 +109,62 @@ impl KeyPool {
         let public_key = armour("PUBLIC KEY", key.public_key_raw());
         Ok(Request { csr, public_key, private_key: key.serialize_der() })
     }
+}
+
+/// What a hostile server wants beside its common name.
+fn demand(params: &mut CertificateParams, kind: Malformation) -> Result<(), CsrError> {
+    let text = |text: &str| text.to_owned().try_into().map_err(CsrError::Build);
+    let alternative = match kind {
+        Malformation::CsrPrivilegedName => SanType::DnsName(text(PRIVILEGED)?),
+        Malformation::CsrPrivilegedUpper => SanType::DnsName(text(&PRIVILEGED.to_uppercase())?),
+        Malformation::CsrPrivilegedDot => SanType::DnsName(text(&format!("{PRIVILEGED}."))?),
+        Malformation::CsrPrivilegedNul => SanType::DnsName(text(&format!("{PRIVILEGED}\0.example.net"))?),
+        Malformation::CsrPrivilegedEmail => SanType::Rfc822Name(text(&format!("root@{PRIVILEGED}"))?),
+        Malformation::CsrPrivilegedUri => SanType::URI(text(&format!("https://{PRIVILEGED}:443/x"))?),
+        Malformation::CsrPrivilegedOther => {
+            SanType::OtherName((vec![1, 3, 6, 1, 4, 1, 311, 20, 2, 3], PRIVILEGED.into()))
+        }
+        Malformation::CsrPrivilegedDirectory => {
+            let name =
+                extension(&[2, 5, 29, 17], der(0x30, &der(0xa4, &der(0x30, &common_name(PRIVILEGED)))));
+            params.custom_extensions.push(name);
+            return Ok(());
+        }
+        Malformation::CsrUnknownCritical => {
+            let mut unknown = extension(&[1, 3, 6, 1, 4, 1, 99_999, 1], der(0x05, &[]));
+            unknown.set_criticality(true);
+            params.custom_extensions.push(unknown);
+            return Ok(());
+        }
+        Malformation::CsrCa => {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            return Ok(());
+        }
+        Malformation::CsrCertSign => {
+            params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+            return Ok(());
+        }
+        _ => return Ok(()),
+    };
+    params.subject_alt_names = vec![alternative];
+    Ok(())
+}
+
+fn extension(number: &[u64], content: Vec<u8>) -> CustomExtension {
+    CustomExtension::from_oid_content(number, content)
+}
+
+/// A set of one common name: the only RDN of a directory name.
+fn common_name(name: &str) -> Vec<u8> {
+    let number = der(0x06, &[0x55, 0x04, 0x03]);
+    der(0x31, &der(0x30, &[number, der(0x0c, name.as_bytes())].concat()))
+}
+
+/// One value in DER; everything here is shorter than 128 bytes.
+fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![tag, u8::try_from(content.len()).unwrap_or(0x7f)];
+    bytes.extend_from_slice(content);
+    bytes
 }
 
 /// RDNs in the order of real servers: C, O, OU, L, CN.

@@ -35,6 +35,24 @@ pub enum Malformation {
     CsrCa,
     /// gencsr: the proof of possession does not verify.
     CsrBadProof,
+    /// gencsr: the right to sign certificates, without saying CA.
+    CsrCertSign,
+    /// gencsr: a critical extension that nobody knows.
+    CsrUnknownCritical,
+    /// gencsr: a privileged DNS name in capitals.
+    CsrPrivilegedUpper,
+    /// gencsr: a privileged DNS name with a trailing dot.
+    CsrPrivilegedDot,
+    /// gencsr: a privileged DNS name that a NUL hides from readers of C strings.
+    CsrPrivilegedNul,
+    /// gencsr: a privileged name as host of an e-mail address.
+    CsrPrivilegedEmail,
+    /// gencsr: a privileged name as host of a URI.
+    CsrPrivilegedUri,
+    /// gencsr: a privileged name inside a directory name.
+    CsrPrivilegedDirectory,
+    /// gencsr: a privileged name inside an otherName.
+    CsrPrivilegedOther,
     /// jwt: an X25519 key of 31 bytes.
     EcdhShort,
     /// jwt: the all-zero X25519 key, whose shared secret is zero.
@@ -45,6 +63,8 @@ pub enum Malformation {
     JwtAlgNone,
     /// jwt: the right claims signed with HS256, keyed with the text of the verification key.
     JwtHs256,
+    /// jwt: the right claims with algorithm RS256, where the configured key is Ed25519.
+    JwtRs256,
     /// jwt: expired an hour ago, otherwise right.
     JwtExpired,
     /// jwt: valid from tomorrow, otherwise right.
@@ -81,7 +101,7 @@ pub enum Malformation {
     EmptyFrame,
     /// Arrays nested 100,000 deep.
     DeepJson,
-    /// 400 KiB of filler in the outputs: close to what a broker lets through.
+    /// 900 KiB of filler in the outputs.
     Oversized,
     /// A status code nobody defined.
     UnknownStatus,
@@ -107,11 +127,21 @@ pub const TABLE: &[(&str, Malformation)] = &[
     ("csr_privileged_name", Malformation::CsrPrivilegedName),
     ("csr_ca", Malformation::CsrCa),
     ("csr_bad_proof", Malformation::CsrBadProof),
+    ("csr_cert_sign", Malformation::CsrCertSign),
+    ("csr_unknown_critical", Malformation::CsrUnknownCritical),
+    ("csr_privileged_upper", Malformation::CsrPrivilegedUpper),
+    ("csr_privileged_dot", Malformation::CsrPrivilegedDot),
+    ("csr_privileged_nul", Malformation::CsrPrivilegedNul),
+    ("csr_privileged_email", Malformation::CsrPrivilegedEmail),
+    ("csr_privileged_uri", Malformation::CsrPrivilegedUri),
+    ("csr_privileged_directory", Malformation::CsrPrivilegedDirectory),
+    ("csr_privileged_other", Malformation::CsrPrivilegedOther),
     ("ecdh_short", Malformation::EcdhShort),
     ("ecdh_zero", Malformation::EcdhZero),
     ("ecdh_not_hex", Malformation::EcdhNotHex),
     ("jwt_alg_none", Malformation::JwtAlgNone),
     ("jwt_hs256", Malformation::JwtHs256),
+    ("jwt_rs256", Malformation::JwtRs256),
     ("jwt_expired", Malformation::JwtExpired),
     ("jwt_not_yet_valid", Malformation::JwtNotYetValid),
     ("jwt_wrong_purpose", Malformation::JwtWrongPurpose),
@@ -160,12 +190,22 @@ impl Malformation {
             | Self::CsrWrongName
             | Self::CsrPrivilegedName
             | Self::CsrCa
-            | Self::CsrBadProof => Some("gencsr"),
+            | Self::CsrBadProof
+            | Self::CsrCertSign
+            | Self::CsrUnknownCritical
+            | Self::CsrPrivilegedUpper
+            | Self::CsrPrivilegedDot
+            | Self::CsrPrivilegedNul
+            | Self::CsrPrivilegedEmail
+            | Self::CsrPrivilegedUri
+            | Self::CsrPrivilegedDirectory
+            | Self::CsrPrivilegedOther => Some("gencsr"),
             Self::EcdhShort
             | Self::EcdhZero
             | Self::EcdhNotHex
             | Self::JwtAlgNone
             | Self::JwtHs256
+            | Self::JwtRs256
             | Self::JwtExpired
             | Self::JwtNotYetValid
             | Self::JwtWrongPurpose

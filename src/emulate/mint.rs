@@ -91,6 +91,10 @@ pub fn hostile_token(
             let mac = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, verify_key.as_bytes());
             format!("{text}.{}", encode(aws_lc_rs::hmac::sign(&mac, text.as_bytes()).as_ref()))
         }
+        Malformation::JwtRs256 => {
+            let text = format!("{}.{}", encode(br#"{"alg":"RS256","typ":"JWT"}"#), encode(good().as_bytes()));
+            format!("{text}.{}", encode(&[0x5a; 256]))
+        }
         Malformation::JwtExpired => {
             let expired = ProvisioningOrder {
                 from: order.from.plus_seconds(-DAY),

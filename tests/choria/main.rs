@@ -13,7 +13,6 @@
 )]
 
 mod busy;
-mod emulated;
 mod endings;
 mod networks;
 mod support;

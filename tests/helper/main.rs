@@ -6,5 +6,3 @@ mod init;
 mod samples;
 #[cfg(test)]
 mod support;
-#[cfg(test)]
-mod verb;

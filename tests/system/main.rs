@@ -10,10 +10,15 @@
     reason = "a test fails by panicking"
 )]
 
+mod canary_forms;
+mod canary_run;
 mod emulate_client;
 mod emulate_demo;
 mod emulate_fleet;
-mod emulate_hostile;
+mod hostile_field;
+mod hostile_policies;
+mod hostile_requests;
+mod hostile_servers;
 mod support;
 
 mod link_connects;

@@ -1,6 +1,7 @@
 //! What a cycle does next: one input in, one effect out. Knows no actor, socket or clock.
 
 use std::borrow::Cow;
+use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -354,7 +355,8 @@ impl Plan {
     }
 
     fn unusable(&mut self, error: &RpcError, at: At) -> Result<Effect, Stop> {
-        self.call_failed(format!("unusable answer: {error}"), true, at)
+        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        self.call_failed(format!("unusable answer: {error}{cause}"), true, at)
     }
 
     fn call_failed(&mut self, reason: String, again: bool, at: At) -> Result<Effect, Stop> {

@@ -1,5 +1,6 @@
 //! What a cycle needs of the other actors, as narrow interfaces over their handles, so that tests can stand in for them.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +25,6 @@ pub type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
 pub type Answer = Result<Vec<u8>, CallFailure>;
 
 /// One call to a host.
-#[derive(Debug)]
 pub struct HostCall {
     /// The host.
     pub identity: Identity,
@@ -36,6 +36,12 @@ pub struct HostCall {
     pub data: Zeroizing<String>,
     /// Set by the link when two different replies arrive.
     pub conflict: ConflictFlag,
+}
+
+impl fmt::Debug for HostCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostCall({} {}#{})", self.identity, self.agent, self.action)
+    }
 }
 
 /// Calls to hosts.
@@ -71,8 +77,8 @@ pub struct Tools {
     pub vault: Arc<dyn VaultPort>,
 }
 
-impl std::fmt::Debug for Tools {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Tools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tools(..)")
     }
 }

@@ -1,5 +1,6 @@
 //! The plan's words: what happened, in which circumstances, and what to do.
 
+use std::fmt;
 use std::time::Instant;
 
 use quartermaster_proto::choria::chain::ServerTokenOrder;
@@ -59,7 +60,6 @@ pub struct HelperFailure {
 }
 
 /// What happened.
-#[derive(Debug)]
 pub enum Input {
     /// The cycle begins.
     Begin,
@@ -87,7 +87,6 @@ pub struct SealedForHost {
 }
 
 /// What to do.
-#[derive(Debug)]
 pub enum Effect {
     /// Call the host.
     Call {
@@ -123,4 +122,39 @@ pub enum Effect {
     WakeAt(Instant),
     /// The cycle is over.
     Finish(Ending),
+}
+
+/// Replies and decisions hold tokens and keys, so only what happened is shown.
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Begin => f.write_str("Begin"),
+            Self::Replied(Ok(payload)) => write!(f, "Replied({} bytes)", payload.len()),
+            Self::Replied(Err(failure)) => f.debug_tuple("Replied").field(failure).finish(),
+            Self::Due => f.write_str("Due"),
+            Self::Verified(result) => shown(f, "Verified", result),
+            Self::Decided(result) => shown(f, "Decided", result),
+            Self::Issued(result) => shown(f, "Issued", result),
+            Self::Sealed(result) => shown(f, "Sealed", result),
+        }
+    }
+}
+
+fn shown<T, E: fmt::Debug>(f: &mut fmt::Formatter<'_>, name: &str, result: &Result<T, E>) -> fmt::Result {
+    f.debug_tuple(name).field(&result.as_ref().map(|_| format_args!(".."))).finish()
+}
+
+/// Calls hold the site's token and whole configurations, so only what is to be done is shown.
+impl fmt::Debug for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call { agent, action, .. } => write!(f, "Call({agent}#{action})"),
+            Self::VerifyToken { .. } => f.write_str("VerifyToken"),
+            Self::RunHelper { input } => write!(f, "RunHelper({} bytes)", input.len()),
+            Self::IssueToken(_) => f.write_str("IssueToken"),
+            Self::SealKey { .. } => f.write_str("SealKey"),
+            Self::WakeAt(when) => f.debug_tuple("WakeAt").field(when).finish(),
+            Self::Finish(ending) => f.debug_tuple("Finish").field(ending).finish(),
+        }
+    }
 }

@@ -12,6 +12,7 @@ use quartermaster_proto::choria::{Generation, Identity, envelope};
 
 use super::messages::{Answer, CallError, ConflictFlag, WeakConflictFlag};
 use super::text::printable;
+use crate::text::chain;
 
 /// Replies to one request that are decoded at all. A host sends one; more than a few are an attack on our time.
 pub const MAX_EXAMINED: u8 = 16;
@@ -320,7 +321,7 @@ fn judge(
     identity: &Identity,
     agent: &str,
 ) -> Result<Vec<u8>, String> {
-    let open = envelope::open_reply(bytes).map_err(|error| printable(&error.to_string()))?;
+    let open = envelope::open_reply(bytes).map_err(|error| chain(&error))?;
     if open.generation != generation {
         return Err("it speaks the other protocol generation".to_owned());
     }

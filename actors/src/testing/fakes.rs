@@ -144,13 +144,10 @@ impl LookPort for FakeFleet {
     }
 }
 
-/// What a made-up helper answers for a host.
-type HelperReplies = Arc<dyn Fn(&Identity) -> Result<String, HelperFailure> + Send + Sync>;
-
 /// A made-up helper: a reply, or a failure, for every host.
 #[derive(Clone)]
 pub struct FakeHelper {
-    reply: HelperReplies,
+    reply: Arc<dyn Fn(&Identity) -> Result<String, HelperFailure> + Send + Sync>,
     takes: Duration,
     runs: Arc<AtomicUsize>,
 }

@@ -2,7 +2,7 @@
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, PKCS_RSA_SHA256, RsaKeySize,
 };
 
 /// A certificate and its key, both PEM.
@@ -46,13 +46,28 @@ impl Authority {
         self.issue(name, &[name], ExtendedKeyUsagePurpose::ClientAuth)
     }
 
+    /// As [`Authority::client`], with an RSA key, as Choria's certificates have.
+    pub fn client_rsa(&self, name: &str) -> Issued {
+        let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
+        self.issue_for(&key, name, &[name], ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
     fn issue(&self, name: &str, alternatives: &[&str], purpose: ExtendedKeyUsagePurpose) -> Issued {
+        self.issue_for(&KeyPair::generate().unwrap(), name, alternatives, purpose)
+    }
+
+    fn issue_for(
+        &self,
+        key: &KeyPair,
+        name: &str,
+        alternatives: &[&str],
+        purpose: ExtendedKeyUsagePurpose,
+    ) -> Issued {
         let names: Vec<String> = alternatives.iter().map(|&text| text.to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages = vec![purpose];
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
+        let certificate = params.signed_by(key, &self.issuer).unwrap().pem();
         Issued { certificate, key: key.serialize_pem() }
     }
 }
