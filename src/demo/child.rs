@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// How much of a child's log is kept for a failure.
-const TAIL_BYTES: u64 = 8 * 1024;
+const TAIL_BYTES: u64 = 64 * 1024;
 
 /// Why a child could not be started.
 #[derive(Debug, thiserror::Error)]

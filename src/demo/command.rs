@@ -22,6 +22,8 @@ use crate::exit::Exit;
 /// The provisioner ends its work in hand before it goes.
 const GRACE: Duration = Duration::from_secs(15);
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// How many of the provisioner's failures are quoted.
+const REASONS: usize = 5;
 const POLL: Duration = Duration::from_millis(250);
 /// How long the provisioner may take to notice that the last servers are back.
 const CONFIRM_LIMIT: Duration = Duration::from_secs(5);
@@ -148,6 +150,7 @@ async fn demo(args: &Args) -> Result<Exit, DemoError> {
     };
     children.stop().await;
     let (ending, summary) = outcome?;
+    let reasons = children.provisioner.as_ref().map(|provisioner| provisioner.tail(1000)).unwrap_or_default();
     if matches!(ending, Ending::Interrupted) {
         let _ = writeln!(std::io::stderr(), "interrupted: everything is stopped");
         return Ok(Exit::Failure);
@@ -156,6 +159,10 @@ async fn demo(args: &Args) -> Result<Exit, DemoError> {
     let _ = writeln!(std::io::stdout(), "{text}");
     if matches!(ending, Ending::OutOfTime) {
         let _ = writeln!(std::io::stderr(), "not all servers were provisioned within {} s", args.time_limit);
+        // The provisioner's own words are the best explanation there is.
+        for line in reasons.iter().rev().filter(|line| line.contains("Could not provision")).take(REASONS) {
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
     }
     Ok(if summary.provisioned == summary.servers { Exit::Success } else { Exit::Incomplete })
 }
@@ -249,7 +256,7 @@ async fn watch(
     let mut lines = BufReader::new(stdout).lines();
     let begin = Instant::now();
     let end = begin + Duration::from_secs(args.time_limit);
-    let mut configured_at = begin;
+    let mut worked = Duration::ZERO;
     let mut all_back: Option<Instant> = None;
     let mut series = scrape::Series::new();
     let mut summary = Summary { servers: args.servers as u64, ..Summary::default() };
@@ -268,12 +275,12 @@ async fn watch(
                 let count = |name: &str| {
                     told.get("totals").and_then(|totals| totals.get(name)).and_then(Value::as_u64).unwrap_or_default()
                 };
-                if count("provisioned") + count("restarting") > summary.provisioned {
-                    configured_at = Instant::now();
-                }
                 summary.provisioned = count("provisioned");
                 summary.failed = summary.servers.saturating_sub(summary.provisioned);
                 summary.configured_twice = count("repeated_configures");
+                if let Some(millis) = told.get("worked_ms").and_then(Value::as_u64) {
+                    worked = Duration::from_millis(millis);
+                }
                 summary.median_cycle_ms = told.get("median_cycle_ms").and_then(Value::as_u64);
                 view.show(Progress {
                     provisioned: summary.provisioned,
@@ -303,7 +310,7 @@ async fn watch(
         }
     };
     view.clear();
-    Ok((ending, summary.rated(configured_at - begin)))
+    Ok((ending, summary.rated(worked)))
 }
 
 fn whole(series: &scrape::Series, name: &str) -> u64 {

@@ -22,7 +22,7 @@ pub(super) struct Summary {
     pub(super) failures: u64,
     /// Helper runs.
     pub(super) helper_runs: u64,
-    /// Seconds from the first announcement until the last server was configured.
+    /// Seconds from the first announcement until the last server was configured; the restarts come after that.
     pub(super) seconds: f64,
     /// Provisioned servers a minute, over these seconds.
     pub(super) per_minute: u64,

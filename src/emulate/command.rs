@@ -251,8 +251,9 @@ fn show(args: &Args, fleet: &FleetHandle) -> bool {
     let stats = fleet.stats();
     let mut out = std::io::stdout();
     let written = if args.json {
-        let median = fleet.median_cycle().and_then(|median| u64::try_from(median.as_millis()).ok());
-        writeln!(out, "{}", json!({"totals": stats, "median_cycle_ms": median}))
+        let millis = |time: Option<Duration>| time.and_then(|time| u64::try_from(time.as_millis()).ok());
+        let (median, worked) = (millis(fleet.median_cycle()), millis(fleet.worked()));
+        writeln!(out, "{}", json!({"totals": stats, "median_cycle_ms": median, "worked_ms": worked}))
     } else {
         writeln!(
             out,

@@ -264,6 +264,8 @@ pub struct FleetReport {
     pub duplicate_configures: u64,
     /// Median milliseconds from a server's first provisioning request to its restart request.
     pub median_cycle_ms: Option<u64>,
+    /// Milliseconds from the start of the first server to the latest `configure`.
+    pub worked_ms: Option<u64>,
     /// Each server by name.
     pub servers: BTreeMap<String, ServerReport>,
 }
@@ -277,6 +279,11 @@ impl FleetHandle {
     /// The median time from a server's first provisioning request to its restart request.
     pub fn median_cycle(&self) -> Option<Duration> {
         self.ledger.median_cycle()
+    }
+
+    /// The time from the start of the first server to the latest `configure`; none before that.
+    pub fn worked(&self) -> Option<Duration> {
+        self.ledger.worked()
     }
 
     /// One server, by name.
@@ -296,6 +303,7 @@ impl FleetHandle {
             totals: self.stats(),
             duplicate_configures: servers.values().map(|server| u64::from(server.duplicate_configures)).sum(),
             median_cycle_ms: self.median_cycle().and_then(|median| u64::try_from(median.as_millis()).ok()),
+            worked_ms: self.worked().and_then(|took| u64::try_from(took.as_millis()).ok()),
             servers,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -67,6 +67,8 @@ pub struct Ledger {
     connected: AtomicU64,
     connects: AtomicU64,
     cycles: Mutex<Vec<u32>>,
+    /// When the first server started and when the latest one was configured.
+    worked: Mutex<Option<(Instant, Instant)>>,
     changed: Notify,
 }
 
@@ -82,6 +84,10 @@ impl Ledger {
     pub fn note(&self, note: Note) {
         match note {
             Note::Phase(before, after) => {
+                if before == Phase::Down {
+                    let now = Instant::now();
+                    self.worked.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((now, now));
+                }
                 self.phase(before).fetch_sub(1, Ordering::Relaxed);
                 self.phase(after).fetch_add(1, Ordering::Relaxed);
                 self.changed.notify_waiters();
@@ -92,6 +98,9 @@ impl Ledger {
             }
             Note::Configured(again) => {
                 self.count(Slot::Configured);
+                if let Some((_, latest)) = &mut *self.worked.lock().unwrap_or_else(PoisonError::into_inner) {
+                    *latest = Instant::now();
+                }
                 if again {
                     self.count(Slot::Repeated);
                 }
@@ -171,6 +180,12 @@ impl Ledger {
         let mut cycles = self.cycles.lock().unwrap_or_else(PoisonError::into_inner).clone();
         cycles.sort_unstable();
         cycles.get(cycles.len() / 2).map(|millis| Duration::from_millis(u64::from(*millis)))
+    }
+
+    /// The time from the start of the first server to the latest `configure`; none before that.
+    pub fn worked(&self) -> Option<Duration> {
+        let worked = *self.worked.lock().unwrap_or_else(PoisonError::into_inner);
+        worked.map(|(first, latest)| latest - first).filter(|took| !took.is_zero())
     }
 
     fn phase(&self, phase: Phase) -> &AtomicU64 {
