@@ -39,7 +39,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// How long a login may take in `check --connect`.
 const CONNECT_WITHIN: Duration = Duration::from_secs(15);
 /// How long the first connection is waited for before our own startup event is given up; later ones do not matter.
-const ANNOUNCE_WITHIN: Duration = Duration::from_secs(3600);
+const ANNOUNCE_WITHIN: Duration = Duration::from_hours(1);
 /// Time between two looks of the watchdog, and how many in a row may find no progress.
 const WATCHDOG: (Duration, u32) = (Duration::from_secs(10), 6);
 /// Threads that the hosts' actors share.
@@ -87,7 +87,7 @@ pub enum AppError {
 pub fn run(config: Arc<Config>, options: &RunOptions) -> Exit {
     let options = options.clone();
     actix_rt::System::new().block_on(async move {
-        match App::start(&config, &options).await {
+        match App::start(&config, &options) {
             Ok(app) => app.serve().await,
             Err(error) => {
                 tracing::error!("could not start: {}", quartermaster_actors::text::chain(&error));
@@ -121,7 +121,7 @@ struct Parts {
 
 impl App {
     /// Binds, then starts owners before owned.
-    pub async fn start(config: &Arc<Config>, options: &RunOptions) -> Result<Self, AppError> {
+    pub fn start(config: &Arc<Config>, options: &RunOptions) -> Result<Self, AppError> {
         let signals = Signals::listen().map_err(AppError::Signals)?;
         // Bound before anything works, so that a wrong address is a failed start and nothing else.
         let bound = config.listen.map(BoundWeb::bind).transpose()?;
@@ -234,8 +234,12 @@ async fn drain(control: &ControlHandle, fleet: &FleetHandle) {
 
 /// Makes every handle and every owner's record; nothing runs yet.
 fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
-    let recorder = Recorder::new(&config.site)?;
     let elected = config.cluster == ClusterMode::Election;
+    let recorder = if elected {
+        Recorder::in_election(&config.site, &config.identity.to_string())?
+    } else {
+        Recorder::new(&config.site)?
+    };
     let (state, receiver) = watch::channel(RunState { leading: !elected, ..RunState::working() });
     let control_slot = Slot::new("control", MAX_ASKS);
     let control = ControlHandle::new(control_slot.clone(), receiver);

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 use tokio::signal::unix::{Signal as Arriving, SignalKind, signal};
 
 use crate::exit::Exit;
@@ -85,7 +85,7 @@ fn start(name: &OsString, arguments: Vec<OsString>) -> io::Result<Pid> {
 fn reap_all(child: Pid) -> io::Result<Option<u8>> {
     let mut ours = None;
     loop {
-        match waitpid(None, WaitOptions::NOHANG) {
+        match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) if pid == child => {
                 let by_signal = status.terminating_signal().map(|number| BY_SIGNAL + number);
                 let code = status.exit_status().or(by_signal).unwrap_or(BY_SIGNAL);

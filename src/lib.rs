@@ -6,6 +6,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod exit;
+pub mod machine;
 pub mod telemetry;
 pub mod web;
 

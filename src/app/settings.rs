@@ -13,9 +13,9 @@ use quartermaster_proto::choria::Generation;
 use crate::config::{BrokerAddress, COLLECTIVE, Config, Security, ServerSource, TlsFiles, VerifyKeySource};
 
 /// How long a provisioned server is held back, as by the peer; its return is awaited as long.
-const HOLD: Duration = Duration::from_secs(60);
+const HOLD: Duration = Duration::from_mins(1);
 /// How long a server keeps its provisioning lock for one provisioner (choria.md 4.3).
-const LOCK_WINDOW: Duration = Duration::from_secs(120);
+const LOCK_WINDOW: Duration = Duration::from_mins(2);
 /// Cycles more that may wait for servers which have not answered yet: a waiting call costs next to nothing.
 const SILENT: usize = 4096;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::LogArgs;
 use crate::app::{self, RunOptions};
 use crate::check::{Style, load_and_examine, render};
-use crate::config::{Faults, LogConfig, LogLevel, Surroundings};
+use crate::config::{Faults, LogConfig, LogLevel};
 use crate::exit::Exit;
-use crate::telemetry;
+use crate::{machine, telemetry};
 
 /// Arguments of `quartermaster run`, the peer's (choria.md 12.1).
 #[derive(Debug, Clone, clap::Args)]
@@ -26,7 +26,7 @@ pub struct RunArgs {
 }
 
 pub(super) fn run(args: &RunArgs, log: &LogArgs) -> Exit {
-    let around = Surroundings::of_this_process();
+    let around = machine::surroundings();
     let (config, faults) = load_and_examine(&args.config, args.choria_config.as_deref(), &around);
     let Some(config) = config.filter(|_| faults.may_start()) else {
         let style = Style::of_terminal(std::io::stderr().is_terminal(), around.env);

@@ -8,22 +8,19 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::checked::{
-    ClusterMode, Config, ControlConfig, EnrollConfig, Features, HelperCommand, HelperConfig, HelperProtocol,
-    ListenAddress, LogConfig, LogLevel, LogTarget, RetryConfig, UpgradesConfig, VerifyKeySource,
+    ClusterMode, Config, ControlConfig, EnrollConfig, Features, ListenAddress, LogConfig, LogLevel,
+    LogTarget, RetryConfig, UpgradesConfig, VerifyKeySource,
 };
 use super::duration::{parse_duration, show_duration};
 use super::fault::{FaultKind, Faults, Severity};
 use super::network::Network;
 use super::raw::RawConfig;
 use super::surroundings::Surroundings;
-use super::{deny_list, shell};
+use super::{deny_list, helper};
 
 const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 const DEFAULT_COMPONENT: &str = "provision_mode_server";
 const DEFAULT_VALIDITY: Duration = Duration::from_hours(365 * 24);
-const DEFAULT_HELPER_TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_HELPER_TIMEOUT: Duration = Duration::from_hours(1);
-const DEFAULT_HELPER_ENV: [&str; 5] = ["PATH", "LANG", "HOME", "TZ", "HELPER_*"];
 const IN_FLIGHT_PER_WORKER: usize = 32;
 const DEFAULT_QUEUE: usize = 50_000;
 const MAX_WORKERS: usize = 10_000;
@@ -31,14 +28,6 @@ const MAX_COUNT: usize = 10_000_000;
 const DEFAULT_RETRY: RetryConfig =
     RetryConfig { first: Duration::from_mins(1), cap: Duration::from_mins(15), give_up_after: None };
 const DEFAULT_PREFIX: &str = "quartermaster";
-/// Variables that hold our own credentials: no helper ever gets them.
-const CREDENTIAL_VARIABLES: [&str; 4] = [
-    "MCOLLECTIVE_NATS_USERNAME",
-    "MCOLLECTIVE_NATS_PASSWORD",
-    "MCOLLECTIVE_NATS_CREDENTIALS",
-    "CREDENTIALS_DIRECTORY",
-];
-
 pub(super) fn check(
     yaml: &Path,
     choria: &Path,
@@ -66,7 +55,7 @@ pub(super) fn check(
         workers,
         interval: interval(raw, faults),
         log: log(raw, faults),
-        helper: helper(raw, faults),
+        helper: helper::check(raw, faults),
         token: SecretString::from(raw.token.clone().unwrap_or_default()),
         lifecycle_component: component(raw, faults),
         site: raw.site.clone().unwrap_or_default(),
@@ -101,7 +90,7 @@ fn count(faults: &mut Faults, key: &str, value: Option<i64>, max: usize) -> Opti
     }
 }
 
-fn duration(faults: &mut Faults, key: &str, text: Option<&String>) -> Option<Duration> {
+pub(super) fn duration(faults: &mut Faults, key: &str, text: Option<&String>) -> Option<Duration> {
     match parse_duration(text?) {
         Ok(duration) => Some(duration),
         Err(error) => {
@@ -150,82 +139,6 @@ fn log(raw: &RawConfig, faults: &mut Faults) -> LogConfig {
         }
     };
     LogConfig { target, level }
-}
-
-fn helper(raw: &RawConfig, faults: &mut Faults) -> HelperConfig {
-    let timeout = match duration(faults, "helper_timeout", raw.helper_timeout.as_ref()) {
-        Some(timeout) if timeout.is_zero() || timeout > MAX_HELPER_TIMEOUT => {
-            faults.error(
-                "helper_timeout",
-                "it must be more than nothing and at most an hour",
-                "the default is 10s",
-            );
-            DEFAULT_HELPER_TIMEOUT
-        }
-        Some(timeout) => timeout,
-        None => DEFAULT_HELPER_TIMEOUT,
-    };
-    let protocol = match raw.helper_protocol.as_deref().unwrap_or("exec") {
-        "exec" => HelperProtocol::Exec,
-        "provider" => {
-            faults.error(
-                "helper_protocol",
-                "long-lived helpers are not part of this version",
-                "write `exec`: a process per server",
-            );
-            HelperProtocol::Provider
-        }
-        other => {
-            faults.error("helper_protocol", format!("there is no protocol {other:?}"), "write `exec`");
-            HelperProtocol::Exec
-        }
-    };
-    HelperConfig { command: command(raw, faults), timeout, protocol, env: helper_env(raw, faults) }
-}
-
-fn command(raw: &RawConfig, faults: &mut Faults) -> HelperCommand {
-    const KEY: &str = "helper";
-    let mut words = match shell::split(raw.helper.as_deref().unwrap_or_default()) {
-        Ok(words) => words.into_iter(),
-        Err(error) => {
-            faults.error(KEY, error.to_string(), "close the quote, or put a backslash before it");
-            return HelperCommand::default();
-        }
-    };
-    match words.next() {
-        Some(program) if !program.is_empty() => HelperCommand { program, arguments: words.collect() },
-        _ => {
-            let what = if raw.helper.is_none() { "it is not set" } else { "it names no program" };
-            faults.error(
-                KEY,
-                what,
-                "write the path of the site's helper; docs/helpers.md shows how to write one",
-            );
-            HelperCommand::default()
-        }
-    }
-}
-
-fn helper_env(raw: &RawConfig, faults: &mut Faults) -> Vec<String> {
-    let Some(names) = &raw.helper_env else { return DEFAULT_HELPER_ENV.map(str::to_owned).to_vec() };
-    for (index, name) in names.iter().enumerate() {
-        let key = format!("helper_env[{index}]");
-        let stem = name.strip_suffix('*').unwrap_or(name);
-        let is_name = stem.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-            && stem.bytes().next().is_some_and(|b| !b.is_ascii_digit());
-        let covers =
-            |variable: &&&str| **variable == name || (name.ends_with('*') && variable.starts_with(stem));
-        if !is_name {
-            let help = "write a name such as TZ, or a prefix such as SITE_*";
-            faults.error(&key, format!("{name:?} is no name of a variable"), help);
-        } else if let Some(secret) = CREDENTIAL_VARIABLES.iter().find(covers) {
-            let what = format!(
-                "it covers {secret}, which holds credentials of this instance and never reaches a helper"
-            );
-            faults.error(&key, what, "name the variables one by one");
-        }
-    }
-    names.clone()
 }
 
 fn component(raw: &RawConfig, faults: &mut Faults) -> String {

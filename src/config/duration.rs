@@ -45,12 +45,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if rest.starts_with('-') {
         return Err(DurationError::Negative);
     }
-    rest = rest.strip_prefix('+').unwrap_or(rest);
-    if rest == "0" {
+    if rest.strip_prefix('+').unwrap_or(rest) == "0" {
         return Ok(Duration::ZERO);
     }
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
+        // The peer lets every part have a sign of its own.
+        rest = rest.strip_prefix('+').unwrap_or(rest);
         let (number, after) = split_while(rest, |c| c.is_ascii_digit() || c == '.');
         if number.is_empty() {
             return Err(DurationError::NotANumber(first_word(rest)));
@@ -169,7 +170,7 @@ mod tests {
         #[test] fn days() { check("3d", 3 * DAY); check("3D", 3 * DAY) }
         #[test] fn weeks() { check("2w", 14 * DAY); check("2W", 14 * DAY) }
         #[test] fn years() { check("1y", 365 * DAY); check("1Y", 365 * DAY) }
-        #[test] fn several() { check("1y1d1h", 366 * DAY + 3600); check("1h30m", 5400); check("1d 12h", 36 * 3600) }
+        #[test] fn several() { check("1y1d1h", 366 * DAY + 3600); check("1h30m", 5400); check("1d 12h", 36 * 3600); check("1d+12h", 36 * 3600) }
         #[test] fn fractions() { check("1.5h", 5400); check("1.5d", 36 * 3600); check(".5m", 30) }
         #[test] fn large_units_are_cut_to_whole_hours() { check("1.3d", 31 * 3600) }
         #[test] fn zero_needs_no_unit() { check("0", 0) }

@@ -10,6 +10,9 @@ use super::surroundings::Surroundings;
 use super::yaml::{self, Value};
 use super::{daemon, network};
 
+/// The commented default file: every key with its default, printed by `quartermaster check --print-default`.
+pub const DEFAULT_FILE: &str = include_str!("default.yaml");
+
 /// What loading found.
 #[derive(Debug)]
 pub struct Loaded {

@@ -145,7 +145,7 @@ mod refused {
     #[test] fn an_empty_file() { for text in ["", "# only this\n", "null\n", "---\n"] { let loaded = case(text, FILES).load(); assert!(loaded.config.is_none() && loaded.faults.list()[0].what.contains("empty"), "{text:?}") } }
     #[test] fn a_list_for_a_file() { let loaded = case("- a\n", FILES).load(); assert!(loaded.faults.list()[0].what.contains("a list")) }
     #[test] fn a_missing_file() {
-        let around = Surroundings::of_this_process();
+        let around = crate::machine::surroundings();
         let loaded = load(Path::new("/no/such.yaml"), Some(Path::new("/no/such.cfg")), &around);
         assert_eq!((loaded.faults.list().len(), loaded.config.is_none()), (2, true), "both files are named");
     }

@@ -9,9 +9,11 @@ mod daemon;
 mod deny_list;
 mod duration;
 pub mod fault;
+mod helper;
 mod load;
 mod network;
 pub mod raw;
+mod section;
 mod shell;
 pub mod surroundings;
 pub mod yaml;
@@ -24,9 +26,9 @@ pub use checked::{
 pub use deny_list::DEFAULT_DENY_LIST;
 pub use duration::{DurationError, parse_cfg_duration, parse_duration, show_duration};
 pub use fault::{Fault, FaultKind, Faults, Place, Severity};
-pub use load::{Loaded, load};
+pub use load::{DEFAULT_FILE, Loaded, load};
 pub use shell::{SplitError, split};
 pub use surroundings::Surroundings;
 
-/// The commented default file: every key with its default, printed by `quartermaster check --print-default`.
-pub const DEFAULT_FILE: &str = include_str!("default.yaml");
+#[cfg(test)]
+mod recorded;

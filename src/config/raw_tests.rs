@@ -77,6 +77,10 @@ mod spelling {
         assert_eq!(read("workers: 1\nworkers: 2\n").0.workers, Some(2));
     }
     #[test] fn of_two_spellings_the_lower_case_wins_as_in_the_peer() { assert_eq!(read("workers: 1\nWorkers: 2\n").0.workers, Some(1)) }
+    #[test] fn null_unsets_its_own_spelling_only() {
+        assert_eq!(read("workers: 3\nworkers: null\n").0.workers, None);
+        assert_eq!(read("workers: null\nWorkers: 3\n").0.workers, Some(3));
+    }
     #[test] fn strict_refuses_a_doubled_key() { fault("strict: true\nworkers: 1\nworkers: 2\n", Error, 3, "workers", &["more than once"]) }
 }
 

@@ -62,7 +62,8 @@ pub(super) fn configure(server: &mut Server, arguments: &Arguments, now: WallClo
             }
         }
     }
-    let again = server.record.configures > 0;
+    // A server that fell back to provisioning mode has to be configured again; anything else is once too often.
+    let again = server.record.configures > server.record.relapses;
     server.record.configures += 1;
     let mut turn = Turn::of(message(&format!("Wrote {lines} lines to {}", server.profile.config_file())));
     turn.before.extend(complaints.into_iter().map(|text| server.complain(text)));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_nats::connection::State;
 use async_nats::{Client, Message, Subscriber};
 use futures::StreamExt as _;
 use futures::stream::SelectAll;
@@ -123,9 +124,19 @@ impl Task {
         }
     }
 
-    async fn connect(&self, live: &mut Live) -> Result<(), ConnectError> {
+    /// Ends the connection as a process does that is no more.
+    fn hang_up(&self, live: &mut Live) {
         live.inbox = SelectAll::new();
-        live.client = None;
+        if let Some(client) = live.client.take()
+            && client.connection_state() == State::Connected
+        {
+            // A client that is dropped tells nobody.
+            self.ledger.connection(false);
+        }
+    }
+
+    async fn connect(&self, live: &mut Live) -> Result<(), ConnectError> {
+        self.hang_up(live);
         let name = self.group.index.keys().next().filter(|_| self.own).cloned();
         let client = self.dialer.connect(name, Login::Node).await?;
         for agent in AGENTS {
@@ -235,11 +246,11 @@ impl Task {
                 Action::Wake(delay) => live.schedule(delay, Due::Wake(position)),
                 // On a shared connection the others live on; a server that is gone answers nothing anyway.
                 Action::Leave if self.own => {
-                    live.inbox = SelectAll::new();
                     // What was published just now shall still go out.
-                    if let Some(client) = live.client.take() {
+                    if let Some(client) = &live.client {
                         let _ = client.flush().await;
                     }
+                    self.hang_up(live);
                 }
                 Action::ComeBack if self.own => self.connect(live).await?,
                 Action::Serve(serving) if self.own => self.serve(live, serving).await?,
@@ -251,8 +262,7 @@ impl Task {
 
     /// Connects as the provisioned server and joins its collectives.
     async fn serve(&self, live: &mut Live, serving: Serving) -> Result<(), ConnectError> {
-        live.inbox = SelectAll::new();
-        live.client = None;
+        self.hang_up(live);
         let login = match serving.login {
             Some((jwt, seed)) => Login::Server { jwt, seed },
             None => Login::None,

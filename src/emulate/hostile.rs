@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::malformation::Malformation;
 
-const FILLER: usize = 900 * 1024;
+/// Close to the largest that fits into a broker's 1 MiB after the three layers of base64 of protocol 2.
+const FILLER: usize = 400 * 1024;
 const DEPTH: usize = 100_000;
 
 /// Distorts the RPC payload.

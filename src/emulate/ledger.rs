@@ -35,7 +35,8 @@ pub struct FleetStats {
     pub unreadable: u64,
     /// Successful `configure` calls.
     pub configures: u64,
-    /// Successful `configure` calls of servers that had been configured before.
+    /// Successful `configure` calls of servers that had been configured before and not fallen back to provisioning mode
+    /// since.
     pub repeated_configures: u64,
     /// Restarts.
     pub restarts: u64,

@@ -101,7 +101,7 @@ pub enum Malformation {
     EmptyFrame,
     /// Arrays nested 100,000 deep.
     DeepJson,
-    /// 900 KiB of filler in the outputs.
+    /// 400 KiB of filler in the outputs: close to what a broker lets through.
     Oversized,
     /// A status code nobody defined.
     UnknownStatus,

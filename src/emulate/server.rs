@@ -82,7 +82,7 @@ pub enum Note {
     Request,
     /// A request was dropped without a reply: schema, filter, collective, time or generation.
     Dropped,
-    /// `configure` succeeded; true when this server had been configured before.
+    /// `configure` succeeded; true when this server had been configured before and not fallen back since.
     Configured(bool),
     /// The server restarts.
     Restarted,

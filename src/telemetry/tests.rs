@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;
+use crate::config::LogLevel;
 
 #[derive(Default)]
 struct Lines(Mutex<Vec<String>>);

@@ -33,17 +33,20 @@ fn a_deferred_server_stays_in_provisioning_and_is_asked_about_again() {
     let site = Site::open(network.path());
     site.answer(name, &json!({"defer": true, "msg": "the rack is not cabled"}));
     network.start_server(name);
-    Provisioner::configure(&network, "quick.yaml", with_quick_retries);
-    let mut provisioner = Provisioner::start_with(&network, "quick.yaml");
+    let mut provisioner = Provisioner::start(&network);
 
     provisioner.says(&[name, "the rack is not cabled"]);
-    site.wait(name, 2);
     assert!(network.tap().requests(name, "configure").is_empty(), "a deferred server was configured");
     assert!(!network.server(name).has("server.cfg"), "a deferred server has a configuration");
 
+    // No sooner than an interval later, which is the longest part of this test.
     site.answer(name, &json!({"configuration": settings(&network, name)}));
-    network.tap().startup(name, "server", 1);
+    network.tap().within(Duration::from_secs(120), "the server to be provisioned", 1, |h| {
+        h.subject == "choria.lifecycle.event.startup.server" && h.data.contains(name)
+    });
+    assert_eq!(site.received(name).len(), 2, "times the helper was asked");
     provisioner.shows(r#"choria_provisioner_provisioned{site="lab"}"#, 1.0);
+    provisioner.stop();
 }
 
 #[test]

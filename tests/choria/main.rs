@@ -13,6 +13,7 @@
 )]
 
 mod busy;
+mod emulated;
 mod endings;
 mod networks;
 mod support;

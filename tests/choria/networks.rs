@@ -54,9 +54,21 @@ fn provision(network: &mut Network, site: &Site) {
         assert_eq!(answer["data"]["message"], "Restarting Choria Server after 2s");
     }
     provisioner.shows(r#"choria_provisioner_provisioned{site="lab"}"#, 2.0);
+    assert_keeps_secrets(network, &provisioner.output());
     provisioner.stop();
     for server in SERVERS {
         assert_eq!(network.tap().requests(server, "configure").len(), 1, "times {server} was configured");
+    }
+}
+
+/// The log is at its most talkative level that the file knows, and holds no secret of the site.
+fn assert_keeps_secrets(network: &Network, log: &str) {
+    let mut secrets = vec!["s3cret".to_owned(), "provSecret".to_owned(), "PRIVATE KEY".to_owned()];
+    let files = ["signer.seed", "signer.jwt"].map(|name| network.file(name));
+    let tokens = SERVERS.map(|name| network.server(name).folder().join("server.jwt"));
+    secrets.extend(files.iter().chain(&tokens).filter_map(|file| std::fs::read_to_string(file).ok()));
+    for secret in secrets {
+        assert!(!log.contains(secret.trim()), "the log holds {secret}");
     }
 }
 

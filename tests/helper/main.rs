@@ -6,3 +6,5 @@ mod init;
 mod samples;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod verb;

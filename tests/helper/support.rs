@@ -54,7 +54,7 @@ pub async fn run_sample(
     let arguments = arguments.iter().map(ToString::to_string).collect();
     let mut settings = HelperSettings::new(program.to_str().unwrap(), arguments);
     // Interpreters start slowly on a machine that runs everything else too.
-    settings.timeout = std::time::Duration::from_secs(60);
+    settings.timeout = std::time::Duration::from_mins(1);
     let (_state, run_state) = watch::channel(RunState::working());
     let parts = HelperParts::new(settings, run_state, Arc::new(|_| {}), Orphans::unadopted());
     let slot = Slot::new("helper", 16);

@@ -82,12 +82,16 @@ fn a_plan_that_reads_the_clock_or_acts_offends() {
         dependencies::plans_are_plain,
         &[
             ("actors/src/host/plan.rs", "use std::time::Instant;\nfn f() { Instant::now(); }"),
-            ("actors/src/fleet/roster.rs", "use actix::Addr;\nuse rand::random;"),
+            (
+                "actors/src/fleet/roster.rs",
+                "use actix::Addr;\nuse rand::random;\nuse crate::link::{LinkHandle, Fault};",
+            ),
             ("actors/src/fleet/actor.rs", "use actix::Addr;"),
         ],
         &[
             "actors/src/fleet/roster.rs:1 actix::Addr",
             "actors/src/fleet/roster.rs:2 rand::random",
+            "actors/src/fleet/roster.rs:3 crate::link::LinkHandle",
             "actors/src/host/plan.rs:2 Instant::now",
         ],
     );

@@ -56,6 +56,7 @@ async fn provisions(generation: Generation, servers: usize, connections: usize, 
         of_kind.sort();
         assert_eq!(of_kind, names(servers), "{subject}");
     }
+    assert_eq!(fleet.stats().connected, connections as u64);
     let one = fleet.server("node1.example.net").unwrap();
     assert_eq!(
         (one.record.phase, one.record.configures, one.duplicate_configures),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quartermaster_actors::link::{CallError, ConflictFlag, EventSubscription};
-use quartermaster_actors::supervise::{Ending, Force};
+use quartermaster_actors::supervise::{Ending, Force, OverseerSettings, release_blocked_threads};
 
 use super::support::link::{Host, Link, TestCredentials, at, call};
 use super::support::{Broker, BrokerOptions, eventually};
@@ -91,15 +91,23 @@ async fn a_call_made_while_the_broker_is_away_is_answered_once_it_is_back() {
 #[actix::test]
 async fn each_end_of_the_actor_leaves_one_connection() {
     let Some(broker) = BrokerOptions::new().start() else { return };
-    let link = Link::to(&broker);
+    let watching = OverseerSettings {
+        ping_every: Duration::from_millis(100),
+        stuck_after: Duration::from_secs(2),
+        ..OverseerSettings::default()
+    };
+    let link =
+        Link::watched(TestCredentials::default(), watching, |settings| settings.servers = at(&[&broker]));
     link.ready().await;
     let _host = Host::connect(&broker.url(), HOST, &["pong"]).await;
-    for ending in [Ending::Stop, Ending::Panic, Ending::PanicInFuture] {
+    for ending in Ending::ALL {
         let before = link.handle.snapshot().connects;
         link.handle.slot().addr().expect("it lives").do_send(Force(ending));
         eventually("the next life has connected", || link.handle.snapshot().connects > before).await;
-        eventually("the old connection is gone", || broker.connections() == 2).await;
         assert_eq!(link.call(HOST).await, "pong", "after {ending:?}");
+        release_blocked_threads();
+        eventually("the old connection is gone", || broker.connections() == 2).await;
+        assert_eq!(link.call(HOST).await, "pong", "after {ending:?} and the end of the old life");
     }
 }
 

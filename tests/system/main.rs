@@ -15,6 +15,7 @@ mod canary_run;
 mod emulate_client;
 mod emulate_demo;
 mod emulate_fleet;
+mod emulate_hostile;
 mod hostile_field;
 mod hostile_policies;
 mod hostile_requests;

@@ -163,7 +163,6 @@ impl FleetKeeper {
 
     fn report(&self, host: String, ending: Ending, verdict: &Verdict) {
         let fact = match (ending, verdict) {
-            (_, Verdict::Requeued | Verdict::Unknown) => return,
             (Ending::Provisioned, Verdict::Held { took }) => {
                 self.settings.publish.send_modify(|numbers| numbers.provisioned += 1);
                 Fact::HostProvisioned { host, took: *took }
@@ -181,7 +180,7 @@ impl FleetKeeper {
                 self.settings.publish.send_modify(|numbers| numbers.failed += 1);
                 Fact::HostFailed { host, cause, error, attempt: *attempt, retry_in: *retry_in }
             }
-            (_, Verdict::Retry { .. }) => return,
+            (_, Verdict::Requeued | Verdict::Unknown | Verdict::Retry { .. }) => return,
         };
         self.settings.recorder.record(fact);
     }

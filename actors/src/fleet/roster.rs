@@ -96,8 +96,6 @@ impl Roster {
         entry.remember(sighting);
         let started = matches!(sighting, Sighting::Started { .. });
         match &entry.state {
-            State::Known => self.enqueue(identity, now, false),
-            State::Waiting { .. } | State::InFlight { .. } => Noticed::Known,
             State::Held { since, ending, .. } => match ending {
                 Ending::Provisioned if started || now.duration_since(*since) >= RESTART_GRACE => {
                     self.came_back(identity, now, luck)
@@ -108,8 +106,8 @@ impl Roster {
                 Ending::ShutDown { .. } if started => self.enqueue(identity, now, false),
                 _ => Noticed::Known,
             },
-            // Seen again after its hold has run out: whatever happened since, it wants to be provisioned.
-            State::Done { .. } => self.enqueue(identity, now, false),
+            // Turned away by a full queue before, or seen again after its hold has run out: it wants to be provisioned.
+            State::Known | State::Done => self.enqueue(identity, now, false),
             State::Cooling { since, .. }
                 if started && now.duration_since(*since) >= self.settings.retry.first() =>
             {
@@ -118,7 +116,9 @@ impl Roster {
             State::GaveUp { since } if started && now.duration_since(*since) >= self.settings.retry.cap() => {
                 self.enqueue(identity, now, true)
             }
-            State::Cooling { .. } | State::GaveUp { .. } => Noticed::Known,
+            State::Waiting { .. } | State::InFlight { .. } | State::Cooling { .. } | State::GaveUp { .. } => {
+                Noticed::Known
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpgrp, getpid, getsid, kill_process, set_child_subreaper, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, set_child_subreaper, waitid,
 };
 
 use super::process::MARK;
@@ -22,6 +22,8 @@ use super::procfs::{self, Stat};
 const PERIOD: Duration = Duration::from_secs(1);
 /// The least time between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
+/// The longest sweep.
+const SWEEP: Duration = Duration::from_secs(1);
 /// A defunct child that could be anybody's is left this long to whoever might wait for it.
 const UNCLAIMED: Duration = Duration::from_secs(5);
 
@@ -40,8 +42,24 @@ struct Adopting(Arc<Books>);
 struct Books {
     /// Unique to this process among all that ran on this machine, for practical purposes.
     instance: String,
+    us: Us,
     state: Mutex<State>,
     wake: Condvar,
+}
+
+/// Our own group and session; 0 where they are outside of our container. The system calls' wrappers take that for impossible, so it is
+/// read from `/proc`.
+#[derive(Debug, Clone, Copy)]
+struct Us {
+    group: i32,
+    session: i32,
+}
+
+impl Us {
+    fn now() -> Self {
+        let stat = procfs::stat(getpid().as_raw_nonzero().get());
+        stat.map_or(Self { group: 0, session: 0 }, |stat| Self { group: stat.group, session: stat.session })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -68,8 +86,9 @@ impl Orphans {
     /// Keeps books of runs but adopts nobody: what leaves its group is then the init process's, as with any program.
     pub fn unadopted() -> Self {
         let instance = uuid::Uuid::new_v4().simple().to_string();
+        let us = Us::now();
         let state = Mutex::default();
-        Self { books: Arc::new(Books { instance, state, wake: Condvar::new() }), _adopting: None }
+        Self { books: Arc::new(Books { instance, us, state, wake: Condvar::new() }), _adopting: None }
     }
 
     /// Makes this process the one that its orphaned descendants are given to, and starts the thread that looks after them.
@@ -90,6 +109,17 @@ impl Orphans {
         state.next += 1;
         state.active.insert(run);
         RunMark { books: Arc::clone(&self.books), run }
+    }
+
+    /// Ends and reaps what ended runs left behind, before the process ends and can no more. Blocks: a moment when there is nothing,
+    /// a second at most.
+    pub fn sweep(&self) {
+        // What was killed a moment ago may not have handed its own children on to us yet.
+        std::thread::sleep(PAUSE);
+        let limit = Instant::now() + SWEEP;
+        while self.books.look() && Instant::now() < limit {
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// Enters a child that some other part of this process started and waits for itself, until the answer is dropped. To be
@@ -219,8 +249,7 @@ impl Books {
         let stranger = state.strangers.entry(pid).or_insert(Stranger { first_seen: now, run: None, before });
         stranger.run = stranger.run.or(run);
         let stranger = *stranger;
-        let oldest = state.active.first().copied();
-        match judge(&seen, &stranger, &state.active, oldest, now) {
+        match judge(&seen, self.us, &stranger, &state.active, now) {
             Verdict::Leave => false,
             Verdict::Kill => {
                 tracing::debug!(pid, "killing a process that a helper left behind");
@@ -242,29 +271,69 @@ enum Verdict {
 }
 
 /// What is to become of a child that is in nobody's books.
-fn judge(
-    stat: &Stat,
-    stranger: &Stranger,
-    active: &BTreeSet<u64>,
-    oldest: Option<u64>,
-    now: Instant,
-) -> Verdict {
+fn judge(stat: &Stat, us: Us, stranger: &Stranger, active: &BTreeSet<u64>, now: Instant) -> Verdict {
     // Without help of the C library nobody here starts a child in another session, or in the group of a third process. So
     // this one was adopted.
     let adopted = stranger.run.is_some()
-        || stat.session != session()
-        || (stat.group != stat.pid && stat.group != getpgrp().as_raw_nonzero().get());
+        || stat.session != us.session
+        || (stat.group != stat.pid && stat.group != us.group);
     if stat.defunct {
         let unclaimed = now.duration_since(stranger.first_seen) >= UNCLAIMED;
         return if adopted || unclaimed { Verdict::Reap } else { Verdict::Leave };
     }
     let over = match stranger.run {
         Some(run) => !active.contains(&run),
-        None => adopted && oldest.is_none_or(|oldest| oldest >= stranger.before),
+        None => adopted && active.first().is_none_or(|oldest| *oldest >= stranger.before),
     };
     if over { Verdict::Kill } else { Verdict::Leave }
 }
 
-fn session() -> i32 {
-    getsid(None).map_or(0, |session| session.as_raw_nonzero().get())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: Us = Us { group: 10, session: 10 };
+
+    /// A child as seen: number, group, session; whether it is defunct; whose mark it bears; runs going on; how long it is known.
+    #[track_caller]
+    fn check(
+        ids: [i32; 3],
+        defunct: bool,
+        run: Option<u64>,
+        active: &[u64],
+        age: Duration,
+        expected: Verdict,
+    ) {
+        let [pid, group, session] = ids;
+        let stat = Stat { pid, defunct, group, session, started: 1 };
+        let first_seen = Instant::now();
+        let stranger = Stranger { first_seen, run, before: 5 };
+        let active = active.iter().copied().collect();
+        assert_eq!(judge(&stat, US, &stranger, &active, first_seen + age), expected);
+    }
+
+    const NEW: Duration = Duration::ZERO;
+
+    #[test]
+    fn what_bears_a_mark_lives_as_long_as_its_run() {
+        check([20, 20, 20], false, Some(3), &[3, 4], NEW, Verdict::Leave);
+        check([20, 20, 20], false, Some(3), &[4], NEW, Verdict::Kill);
+        check([20, 20, 10], false, Some(3), &[], NEW, Verdict::Kill);
+        check([20, 20, 10], true, Some(3), &[3], NEW, Verdict::Reap);
+    }
+
+    #[test]
+    fn what_bears_none_lives_as_long_as_every_run_it_may_be_of() {
+        check([20, 20, 20], false, None, &[4, 7], NEW, Verdict::Leave);
+        check([20, 20, 20], false, None, &[5, 7], NEW, Verdict::Kill);
+        check([20, 15, 10], false, None, &[], NEW, Verdict::Kill);
+    }
+
+    #[test]
+    fn what_may_be_a_child_of_another_part_is_left_alone() {
+        check([20, 10, 10], false, None, &[], UNCLAIMED, Verdict::Leave);
+        check([20, 20, 10], false, None, &[], UNCLAIMED, Verdict::Leave);
+        check([20, 10, 10], true, None, &[], NEW, Verdict::Leave);
+        check([20, 10, 10], true, None, &[], UNCLAIMED, Verdict::Reap);
+    }
 }

@@ -22,6 +22,9 @@ use crate::metrics::Fact;
 /// How long the keeper of the keys may take over anything.
 const CREDENTIALS_LIMIT: Duration = Duration::from_secs(10);
 
+/// How long the connection of an earlier life is waited for.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+
 /// A connection that lasted this long was a good one: the next round starts at once and counts from zero.
 const GOOD_CONNECTION: Duration = Duration::from_secs(10);
 
@@ -44,6 +47,7 @@ enum Arrived {
 impl Life {
     /// Connects, serves, reconnects; returns when another life has taken over.
     pub(super) async fn stay_connected(self: Rc<Self>) {
+        self.close_predecessor().await;
         let mut failed: usize = 0;
         let mut advertised = Vec::new();
         while self.shared.is_current(self.number) {
@@ -54,12 +58,16 @@ impl Life {
                     let session = Arc::clone(&connected.session);
                     let end = self.serve(connected).await;
                     self.lost();
+                    let detail = match end {
+                        End::Replaced => {
+                            session.close().await;
+                            return;
+                        }
+                        End::Lost(detail) => detail,
+                    };
                     self.shared.session.send_replace(None);
                     session.close().await;
-                    match end {
-                        End::Replaced => return,
-                        End::Lost(detail) => self.report_lost(&detail),
-                    }
+                    self.report_lost(&detail);
                     if began.elapsed() >= GOOD_CONNECTION {
                         failed = 0;
                         continue;
@@ -73,6 +81,15 @@ impl Life {
                 () = tokio::time::sleep(wait) => {}
                 () = self.shared.replaced(self.number) => return,
             }
+        }
+    }
+
+    /// A life that hangs cannot let go of its connection by itself, which would go on taking in every reply and event.
+    async fn close_predecessor(&self) {
+        let left = self.shared.session.send_replace(None);
+        if let Some(session) = left {
+            // A thread that is blocked takes the request in later, or ends.
+            let _ = tokio::time::timeout(CLOSE_LIMIT, session.close()).await;
         }
     }
 
@@ -132,6 +149,9 @@ impl Life {
             Ok(streams) => streams,
             Err(detail) => return End::Lost(detail),
         };
+        if !self.shared.is_current(self.number) {
+            return End::Replaced;
+        }
         let prefix = subject::reply_prefix(&self.settings.collective, &connected.caller);
         Counters::add(&self.shared.counters.connects);
         self.announce(&connected);

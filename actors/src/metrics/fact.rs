@@ -213,6 +213,16 @@ pub enum Fact {
     LeadershipWon,
     /// This instance no longer leads (peer: `Lost leadership`).
     LeadershipLost,
+    /// An attempt to win or to keep the leadership was begun; numbers only, there are two a second while leading.
+    Campaigned {
+        /// True when this instance holds the leadership and renews it.
+        leading: bool,
+    },
+    /// When the next such attempt is due; numbers only.
+    CampaignDue {
+        /// The wait.
+        after: Duration,
+    },
     /// An actor ended and its owner decided what to do.
     ActorEnded {
         /// The name of its position; one of the fixed names, else counted as `other`.

@@ -47,8 +47,19 @@ pub const CYCLE_ENDS: [&str; 27] = [
 ];
 
 /// Values of `actor`: the folder names.
-pub const ACTORS: [&str; 10] =
-    ["control", "discovery", "fleet", "helper", "host", "link", "metrics", "overseer", "vault", OTHER];
+pub const ACTORS: [&str; 11] = [
+    "control",
+    "discovery",
+    "election",
+    "fleet",
+    "helper",
+    "host",
+    "link",
+    "metrics",
+    "overseer",
+    "vault",
+    OTHER,
+];
 
 /// Values of `cause` of an actor's end.
 pub const EXIT_CAUSES: [&str; 4] = ["stopped", "panicked", "stuck", "failed"];

@@ -1,6 +1,7 @@
 //! Where a fact becomes its log line and its number.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quartermaster_proto::text::escape_bounded;
@@ -40,25 +41,43 @@ struct Throttles {
     sightings: Throttle,
     replies: Throttle,
     conflicts: Throttle,
+    sight: Sight,
+}
+
+/// Whether this network shows servers to the provisioner. A broker with accounts does not: there a host that was not seen
+/// after its restart means nothing, and a warning for every host would hide those that mean something.
+#[derive(Debug, Default)]
+struct Sight {
+    servers: AtomicBool,
+    explained: AtomicBool,
 }
 
 impl Recorder {
     /// A recorder whose series all carry this `site`.
     pub fn new(site: &str) -> Result<Self, MetricsError> {
+        Store::new(site, None).map(Self::over)
+    }
+
+    /// As [`Recorder::new`], with the series of an election in which this instance takes part under this identity.
+    pub fn in_election(site: &str, identity: &str) -> Result<Self, MetricsError> {
+        Store::new(site, Some(identity)).map(Self::over)
+    }
+
+    fn over(store: Store) -> Self {
         let inner = Inner {
-            store: Store::new(site)?,
+            store,
             throttles: Throttles::default(),
             #[cfg(feature = "testing")]
             tap: None,
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Self { inner: Arc::new(inner) }
     }
 
     /// A recorder whose facts can be read back, in order.
     #[cfg(feature = "testing")]
     pub fn tapped() -> Result<(Self, FactLog), MetricsError> {
         let facts = FactLog::default();
-        let (store, throttles) = (Store::new("test")?, Throttles::default());
+        let (store, throttles) = (Store::new("test", None)?, Throttles::default());
         let inner = Inner { store, throttles, tap: Some(Arc::clone(&facts)) };
         Ok((Self { inner: Arc::new(inner) }, facts))
     }
@@ -108,8 +127,6 @@ fn log(fact: &Fact, throttles: &Throttles) {
         Fact::HostFound { .. }
         | Fact::CycleStarted { .. }
         | Fact::HostProvisioned { .. }
-        | Fact::HostConfirmed { .. }
-        | Fact::HostUnconfirmed { .. }
         | Fact::HostUpdating { .. }
         | Fact::HostShutDown { .. }
         | Fact::HostAgedOut { .. }
@@ -119,6 +136,7 @@ fn log(fact: &Fact, throttles: &Throttles) {
         | Fact::HostDeferred { .. }
         | Fact::HostBusy { .. }
         | Fact::ShutdownRequested { .. } => log_cycle(fact),
+        Fact::HostConfirmed { .. } | Fact::HostUnconfirmed { .. } => log_sight(fact, &throttles.sight),
         Fact::RpcFinished { .. } | Fact::HelperRan { .. } | Fact::HelperSaid { .. } => log_step(fact),
         Fact::EventRejected { .. }
         | Fact::SightingDropped { .. }
@@ -131,8 +149,37 @@ fn log(fact: &Fact, throttles: &Throttles) {
         | Fact::Paused { .. }
         | Fact::LeadershipWon
         | Fact::LeadershipLost
+        | Fact::Campaigned { .. }
+        | Fact::CampaignDue { .. }
         | Fact::ActorEnded { .. }
         | Fact::LinkChanged { .. } => log_instance(fact),
+    }
+}
+
+/// Lines about what became of a host after its restart.
+fn log_sight(fact: &Fact, sight: &Sight) {
+    match fact {
+        Fact::HostConfirmed { host, took } => {
+            sight.servers.store(true, Ordering::Relaxed);
+            let (host, took_ms) = (name(host), took.as_millis());
+            info!(component = host, host, took_ms, "Confirmed {host} as a server after its restart");
+        }
+        Fact::HostUnconfirmed { host } if sight.servers.load(Ordering::Relaxed) => {
+            let host = name(host);
+            warn!(component = host, host, "Not seen as a server after its restart: {host}");
+        }
+        Fact::HostUnconfirmed { host } => {
+            let host = name(host);
+            if !sight.explained.swap(true, Ordering::Relaxed) {
+                info!(
+                    component = "hosts",
+                    "No restart is confirmed here: this network has shown no server after its restart so far, and a \
+                     broker with accounts never does"
+                );
+            }
+            debug!(component = host, host, "Not seen as a server after its restart: {host}");
+        }
+        _ => {}
     }
 }
 
@@ -154,14 +201,6 @@ fn log_cycle(fact: &Fact) {
         Fact::HostProvisioned { host, took } => {
             let (host, took_ms) = (name(host), took.as_millis());
             info!(component = host, host, took_ms, "Provisioned {host}");
-        }
-        Fact::HostConfirmed { host, took } => {
-            let (host, took_ms) = (name(host), took.as_millis());
-            info!(component = host, host, took_ms, "Confirmed {host} as a server after its restart");
-        }
-        Fact::HostUnconfirmed { host } => {
-            let host = name(host);
-            warn!(component = host, host, "Not seen as a server after its restart: {host}");
         }
         Fact::HostUpdating { host, took } => {
             let (host, took_ms) = (name(host), took.as_millis());

@@ -8,6 +8,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+use super::election::Election;
 use super::labels::{ACTORS, CYCLE_ENDS, EXIT_CAUSES, LANES, RPCS, position};
 use super::summary::{SummaryCell, SummaryFamily};
 use super::{Fact, Found, HelperOutcome};
@@ -68,6 +69,7 @@ pub(super) struct Store {
     rejected_events: IntCounter,
     reply_conflicts: IntCounter,
     rejected_replies: IntCounter,
+    election: Option<Election>,
 }
 
 /// Makes series and registers them, all with the site's label.
@@ -154,12 +156,13 @@ impl Maker<'_> {
 }
 
 impl Store {
-    /// All series at zero, with this value of `site`.
-    pub(super) fn new(site: &str) -> Result<Self, MetricsError> {
-        Self::make(site).map_err(MetricsError::Setup)
+    /// All series at zero, with this value of `site`;
+    /// those of an election only for an instance that takes part in one.
+    pub(super) fn new(site: &str, elected: Option<&str>) -> Result<Self, MetricsError> {
+        Self::make(site, elected).map_err(MetricsError::Setup)
     }
 
-    fn make(site: &str) -> prometheus::Result<Self> {
+    fn make(site: &str, elected: Option<&str>) -> prometheus::Result<Self> {
         let registry = Registry::new();
         let make = Maker { registry: &registry, site };
         let (rpcs, helper_seconds) = make.rpcs()?;
@@ -247,6 +250,7 @@ impl Store {
             )?,
             rejected_replies: make
                 .counter("quartermaster_rejected_replies_total", "Replies that could not count")?,
+            election: elected.map(|identity| Election::new(&registry, identity)).transpose()?,
             registry,
         })
     }
@@ -332,8 +336,15 @@ impl Store {
                 self.link_connected.set(i64::from(*connected));
                 self.link_connects.inc_by(u64::from(*connected));
             }
-            Fact::DiscoverySkipped | Fact::HelperSaid { .. } | Fact::LeadershipWon | Fact::LeadershipLost => {
+            Fact::LeadershipWon
+            | Fact::LeadershipLost
+            | Fact::Campaigned { .. }
+            | Fact::CampaignDue { .. } => {
+                if let Some(election) = &self.election {
+                    election.update(fact);
+                }
             }
+            Fact::DiscoverySkipped | Fact::HelperSaid { .. } => {}
         }
     }
 
@@ -371,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_call_outside_the_list_makes_no_series() {
-        let store = Store::new("lab").unwrap();
+        let store = Store::new("lab", None).unwrap();
         let before = store.render().unwrap();
         store.update(&Fact::RpcFinished {
             host: "h".to_owned(),

@@ -144,10 +144,13 @@ impl LookPort for FakeFleet {
     }
 }
 
+/// What a made-up helper answers for a host.
+type HelperReplies = Arc<dyn Fn(&Identity) -> Result<String, HelperFailure> + Send + Sync>;
+
 /// A made-up helper: a reply, or a failure, for every host.
 #[derive(Clone)]
 pub struct FakeHelper {
-    reply: Arc<dyn Fn(&Identity) -> Result<String, HelperFailure> + Send + Sync>,
+    reply: HelperReplies,
     takes: Duration,
     runs: Arc<AtomicUsize>,
 }

@@ -150,3 +150,18 @@ fn a_flood_of_rejected_events_is_counted_whole_and_logged_in_part() {
     // Ten a second; the recording of five thousand may straddle a second or two on a busy machine.
     assert!((10..=50).contains(&lines.len()), "{}", lines.len());
 }
+
+#[test]
+fn a_network_that_shows_no_servers_is_explained_once_and_warned_of_never() {
+    let unseen = || Fact::HostUnconfirmed { host: host() };
+    let lines = logged(vec![unseen(), unseen()]);
+    let levels: Vec<_> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(levels, ["INFO", "DEBUG", "DEBUG"], "{lines:?}");
+}
+
+#[test]
+fn where_servers_are_seen_one_that_is_not_is_a_warning() {
+    let seen = Fact::HostConfirmed { host: "web2".to_owned(), took: SOON };
+    let lines = logged(vec![seen, Fact::HostUnconfirmed { host: host() }]);
+    assert_eq!(lines[1], r#"WARN Not seen as a server after its restart: web1 component="web1" host="web1""#);
+}

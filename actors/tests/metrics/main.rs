@@ -13,6 +13,9 @@ use quartermaster_actors::metrics::{
 };
 use quartermaster_actors::supervise::{ChildState, Ending, ExitCause, Force, Overseer, OverseerSettings};
 
+/// The page for operators.
+const PAGE: &str = include_str!("../../../docs/watching.md");
+
 /// What a real peer exported after one host, `site` being `lab`.
 const PEER: &str = include_str!("../../../proto/tests/vectors/choria-provisioner.metrics.txt");
 
@@ -42,7 +45,10 @@ struct Scraper {
 
 impl Scraper {
     async fn start() -> Self {
-        let recorder = Recorder::new("lab").unwrap();
+        Self::over(Recorder::new("lab").unwrap()).await
+    }
+
+    async fn over(recorder: Recorder) -> Self {
         let handle = MetricsHandle::new();
         let settings = OverseerSettings {
             ping_every: Duration::from_millis(10),
@@ -221,6 +227,48 @@ async fn the_numbers_follow_one_host_through_its_cycle_and_the_waiting_gauge_ret
         (r#"quartermaster_queue_wait_seconds_count{site="lab"}"#, 1.0),
     ] {
         assert!((after.value(series) - expected).abs() < 1e-9, "{series}: {}", after.value(series));
+    }
+    scraper.end().await;
+}
+
+#[actix::test]
+async fn the_series_of_an_election_are_there_for_those_who_take_part() {
+    let scraper = Scraper::over(Recorder::in_election("lab", "prov1.example.net").unwrap()).await;
+    let series = [
+        r#"choria_election_campaigns{election="provisioner",identity="prov1.example.net",state="candidate"}"#,
+        r#"choria_election_campaigns{election="provisioner",identity="prov1.example.net",state="leader"}"#,
+        r#"choria_election_leader{election="provisioner",identity="prov1.example.net"}"#,
+        r#"choria_election_interval_seconds{election="provisioner",identity="prov1.example.net"}"#,
+    ];
+    let values = |scrape: &Scrape| series.map(|series| format!("{}", scrape.value(series)));
+    assert_eq!(values(&scraper.scrape().await), ["0", "0", "0", "0"]);
+    scraper.record(&[
+        Fact::Campaigned { leading: false },
+        Fact::Campaigned { leading: true },
+        Fact::Campaigned { leading: true },
+        Fact::LeadershipWon,
+        Fact::CampaignDue { after: Duration::from_millis(400) },
+    ]);
+    assert_eq!(values(&scraper.scrape().await), ["1", "2", "1", "0.4"]);
+    scraper.record(&[Fact::LeadershipLost]);
+    assert_eq!(values(&scraper.scrape().await), ["1", "2", "0", "0.4"]);
+    scraper.end().await;
+
+    let alone = Scraper::start().await;
+    assert!(!alone.scrape().await.series.keys().any(|name| name.starts_with("choria_election")));
+    alone.end().await;
+}
+
+#[actix::test]
+async fn the_page_for_operators_lists_every_family_and_no_other() {
+    let scraper = Scraper::over(Recorder::in_election("lab", "prov1").unwrap()).await;
+    let families: BTreeSet<String> = scraper.scrape().await.types.into_keys().collect();
+    let prefixes = ["choria_provisioner_", "choria_election_", "quartermaster_", "process_"];
+    let listed = PAGE.lines().filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next());
+    let listed = listed.filter(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)));
+    assert_eq!(listed.map(str::to_owned).collect::<BTreeSet<_>>(), families);
+    for cause in CYCLE_ENDS {
+        assert!(PAGE.contains(&format!("`{cause}`")), "{cause}");
     }
     scraper.end().await;
 }

@@ -32,8 +32,13 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(generation: Generation, upgradable: bool, faults: &str) -> Self {
+        Self::seeded(1, generation, upgradable, faults)
+    }
+
+    pub fn seeded(seed: u64, generation: Generation, upgradable: bool, faults: &str) -> Self {
         let network = Network::generate(1, "s3cret", generation, upgradable).unwrap();
-        let settings = FleetSettings::new(network, "nats://localhost:4222", 1);
+        let mut settings = FleetSettings::new(network, "nats://localhost:4222", 1);
+        settings.seed = seed;
         let faults = FaultPlan::parse(faults).unwrap().draw(settings.seed, NAME);
         let mut server = Server::new(Identity::parse(NAME).unwrap(), Arc::new(settings.profile()), faults);
         let now = WallClock::from_seconds(NOW);

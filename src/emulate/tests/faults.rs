@@ -7,6 +7,7 @@ use serde_json::json;
 use super::bench::{Bench, NAME, plain_config};
 use crate::emulate::malformation;
 use crate::emulate::record::Phase;
+use crate::emulate::server::Note;
 
 #[test]
 fn silence_answers_discovery_alone() {
@@ -54,6 +55,7 @@ fn a_relapse_comes_back_once() {
     let mut bench = Bench::faulty("relapse=all");
     for phase in [Phase::Provisioning, Phase::Provisioned] {
         bench.configure(&plain_config());
+        assert!(bench.noted(Note::Configured(false)));
         bench.done("restart", json!({"splay": 1}));
         bench.wake(2);
         assert_eq!(bench.server.record().phase, phase);
@@ -90,5 +92,39 @@ fn every_malformation_changes_a_reply() {
         // Certificate requests differ anyhow, by their key: what counts is that the reply is not the honest one.
         assert_ne!(good, bad, "{name}");
         assert_eq!(honest.server.record().replies, 1);
+    }
+}
+
+/// Sends one request to a server with that malformation and gives the frame that comes back.
+fn malformed(name: &str) -> Vec<u8> {
+    let mut bench = Bench::faulty(&format!("{name}=all"));
+    let payload = rpc::encode_request("choria_provision", "jwt", r#"{"token":"s3cret"}"#).unwrap();
+    let request = bench.request("choria_provision", &payload);
+    bench.send(&request).remove(0)
+}
+
+#[test]
+fn broken_frames_do_not_open() {
+    for name in ["headers_null", "headers_missing", "bad_hash", "truncated", "bad_base64", "empty_frame"] {
+        assert!(open_reply(&malformed(name)).is_err(), "{name}");
+    }
+    let transport = |name| serde_json::from_slice::<serde_json::Value>(&malformed(name)).unwrap();
+    assert_eq!(transport("headers_null").get("headers"), Some(&serde_json::Value::Null));
+    assert_eq!(transport("headers_missing").get("headers"), None);
+}
+
+#[test]
+fn false_replies_open_and_lie() {
+    let open = |name| open_reply(&malformed(name)).unwrap();
+    assert_eq!(open("wrong_sender").reply.sender, "somebody.else.example.net");
+    assert_eq!(open("wrong_agent").reply.agent, "scout");
+    assert_ne!(open("wrong_request").reply.request, open("wrong_sender").reply.request);
+    assert_eq!(open("other_generation").generation, Generation::V2);
+}
+
+#[test]
+fn broken_payloads_do_not_decode() {
+    for name in ["not_json", "deep_json", "unknown_status"] {
+        assert!(rpc::decode_reply(&open_reply(&malformed(name)).unwrap().reply.payload).is_err(), "{name}");
     }
 }

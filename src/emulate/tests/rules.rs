@@ -282,12 +282,15 @@ fn splay_one_is_two_seconds_and_none_is_up_to_eleven() {
     assert_eq!(outputs["message"], "Restarting Choria Server after 2s");
     assert_eq!(bench.delay(), Some(Duration::from_secs(2)));
     assert!(bench.published().contains(&"shutdown.provision_mode_server"));
-    for _ in 0..20 {
-        let mut bench = Bench::v1();
-        bench.configure(&plain_config());
-        bench.done("restart", json!({}));
-        assert!((2..=11).contains(&bench.delay().unwrap().as_secs()));
-    }
+    let delays: std::collections::BTreeSet<u64> = (0..200)
+        .map(|seed| {
+            let mut bench = Bench::seeded(seed, Generation::V1, false, "");
+            bench.configure(&plain_config());
+            bench.done("restart", json!({}));
+            bench.delay().unwrap().as_secs()
+        })
+        .collect();
+    assert_eq!(delays, (2..=11).collect());
 }
 
 #[test]

@@ -78,7 +78,7 @@ func (f folder) description() (d description, err error) {
 func freePort() (int, error) {
 	for range 200 {
 		port := 12000 + rand.IntN(18000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err == nil {
 			return port, l.Close()
 		}

@@ -46,6 +46,7 @@ impl Provisioner {
     /// Writes `NAME`, the network's `provisioner.yaml` after `change`.
     pub fn configure(network: &Network, name: &str, change: impl FnOnce(String) -> String) {
         let yaml = fs::read_to_string(network.file("provisioner.yaml")).expect("the provisioner's file");
+        fs::copy(network.file("provisioner.yaml"), network.file(name)).expect("a file with the same mode");
         fs::write(network.file(name), change(yaml)).expect("a changed file");
     }
 

@@ -97,6 +97,15 @@ pub struct Link {
 impl Link {
     /// Starts one with short waits; `change` says where the brokers are and what else differs.
     pub fn start(credentials: TestCredentials, change: impl FnOnce(&mut LinkSettings)) -> Self {
+        Self::watched(credentials, OverseerSettings::default(), change)
+    }
+
+    /// As [`Link::start`], under an owner with these settings.
+    pub fn watched(
+        credentials: TestCredentials,
+        watching: OverseerSettings,
+        change: impl FnOnce(&mut LinkSettings),
+    ) -> Self {
         let mut settings =
             LinkSettings::new(Servers::List(Vec::new()), "provisioner.example.net", Generation::V1);
         settings.require_tls = false;
@@ -118,7 +127,7 @@ impl Link {
         let handle = LinkHandle::new(settings, parts);
         let policy = RestartPolicy::new(Duration::from_millis(10), Duration::from_secs(1), 0.0).unwrap();
         let owned = Owned::new(handle.slot().clone(), policy, handle.factory());
-        let overseer = Overseer::launch(OverseerSettings::default(), vec![Box::new(owned)], Arc::new(|_| {}));
+        let overseer = Overseer::launch(watching, vec![Box::new(owned)], Arc::new(|_| {}));
         Self { handle, credentials, resolver, facts, overseer }
     }
 

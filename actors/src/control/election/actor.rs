@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
 
-use super::plan::{Ask, ElectionPlan, Input, Step};
+use super::plan::{Ask, ElectionPlan, ElectionState, Input, Step};
 use crate::control::RunStateReceiver;
 use crate::link::{CasKey, LinkHandle};
 use crate::metrics::{Fact, Recorder};
@@ -110,6 +110,8 @@ impl Elector {
                 ctx.spawn(asked.map(|answer, me, ctx| me.feed(Input::Opened(answer), ctx)));
             }
             Some(Ask::Write { after }) => {
+                let leading = self.plan.state() != ElectionState::Candidate;
+                self.settings.recorder.record(Fact::Campaigned { leading });
                 let ElectorSettings { key, value, limit, link, .. } = self.settings.clone();
                 let asked = async move { link.cas_write(&key, value.as_bytes(), after, limit).await }
                     .into_actor(self);
@@ -118,6 +120,7 @@ impl Elector {
             None => {}
         }
         if let Some(wait) = wake {
+            self.settings.recorder.record(Fact::CampaignDue { after: wait });
             ctx.notify_later(MoveDue, wait.mul_f64(self.settings.scale));
         }
     }

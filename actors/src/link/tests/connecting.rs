@@ -111,6 +111,22 @@ async fn a_reply_that_comes_after_a_short_reconnect_still_counts() {
 }
 
 #[actix::test]
+async fn a_request_whose_connection_was_lost_is_not_waited_for_to_the_full_deadline() {
+    tokio::time::pause();
+    let rig = Rig::start(|_| {});
+    rig.ready().await;
+    let began = Instant::now();
+    let waiting = {
+        let link = rig.link.clone();
+        actix::spawn(async move { link.call(jwt_call(&ConflictFlag::new())).await })
+    };
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    rig.broker.drop_connections();
+    assert!(matches!(waiting.await.unwrap(), Err(CallError::TimedOut { .. })));
+    assert_eq!(began.elapsed().as_secs(), 9);
+}
+
+#[actix::test]
 async fn a_call_waits_a_little_for_the_connection_and_then_says_what_is_wrong() {
     tokio::time::pause();
     let rig = Rig::start(|_| {});

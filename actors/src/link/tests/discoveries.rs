@@ -59,12 +59,15 @@ async fn hostile_names_are_dropped_and_told_of() {
         let mut messages: Vec<_> = hosts.iter().filter_map(|host| reply_to(request, host, b"pong")).collect();
         let subject = messages[0].subject.clone();
         messages.push(RawMessage { subject: subject.clone(), payload: "rubbish".into() });
+        let honest = reply_to(request, "liar.example.net", b"pong").unwrap();
+        let forged = String::from_utf8(honest.payload.to_vec()).unwrap().replace("liar", "evil");
+        messages.push(RawMessage { subject: subject.clone(), payload: forged.into() });
         messages.push(RawMessage { subject, payload: vec![b'x'; 100_000].into() });
         messages
     });
     let found = rig.link.discover(|_| Ok(())).await.unwrap();
     assert_eq!(found.found, 1);
-    assert_eq!(rig.link.snapshot().rejected, 7);
+    assert_eq!(rig.link.snapshot().rejected, 8);
     for fact in rig.facts() {
         if let Fact::ReplyRejected { host, reason } = fact {
             assert!(!host.contains('\n') && host.len() < 1000, "{host:?}");

@@ -101,6 +101,14 @@ fn another_hosts_reply_does_not_count() {
 }
 
 #[test]
+fn a_reply_whose_layers_name_different_senders_does_not_count() {
+    let text = String::from_utf8(bytes(|_| {})).unwrap();
+    let forged = text.replacen(&format!(r#""mc_sender":"{HOST}""#), r#""mc_sender":"evil.example.net""#, 1);
+    assert_ne!(text, forged);
+    check_rejected(forged.as_bytes(), "sender is `evil.example.net`");
+}
+
+#[test]
 fn another_agents_reply_does_not_count() {
     check_rejected(&bytes(|reply| reply.agent = "rpcutil".to_owned()), "agent `rpcutil`");
 }
@@ -188,6 +196,15 @@ fn after_its_cycle_an_answered_request_is_forgotten() {
     assert_eq!(bench.table.remembered(), 1);
     bench.flag = ConflictFlag::new();
     assert_eq!(bench.hear(&bytes(|reply| reply.payload = b"two".to_vec()), 2), Heard::Late);
+    bench.expire(3);
+    assert_eq!(bench.table.remembered(), 0);
+}
+
+#[test]
+fn a_cycle_that_ended_quietly_leaves_nothing_behind() {
+    let mut bench = Bench::new();
+    bench.hear(&bytes(|_| {}), 1);
+    bench.flag = ConflictFlag::new();
     bench.expire(3);
     assert_eq!(bench.table.remembered(), 0);
 }
