@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quartermaster_actors::control::election::{Elector, ElectorSettings};
 use quartermaster_actors::control::{ControlHandle, Controller, LeadershipChanged, RunState};
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived, SeenSink};
+use quartermaster_actors::election::{ElectionHandle, Elector, ElectorSettings};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
 use quartermaster_actors::helper::{HelperHandle, HelperParts, HelperRunner, Orphans};
 use quartermaster_actors::host::Tools;
@@ -344,9 +344,8 @@ fn owned_elector(
     let identity = config.identity.to_string();
     let settings =
         ElectorSettings::peer(&identity, link.clone(), control.subscribe(), lead, recorder.clone());
-    Owned::new(Slot::new("election", MAX_ASKS), RestartPolicy::standard(), move |birth, _| {
-        Elector::new(settings.clone(), birth.notice)
-    })
+    let election = ElectionHandle::new(settings);
+    Owned::new(election.slot().clone(), RestartPolicy::standard(), election.factory())
 }
 
 fn build_link(

@@ -3,7 +3,7 @@
 //! The supervision tree (owner, then owned):
 //! ```text
 //! App ─┬─ BrokerLink
-//!      ├─ Controller
+//!      ├─ Controller, Elector
 //!      ├─ MetricsKeeper, VaultKeeper
 //!      ├─ HelperRunner ── child process
 //!      └─ FleetKeeper
@@ -19,6 +19,8 @@ pub mod metrics;
 
 pub mod link;
 pub mod vault;
+
+pub mod election;
 
 pub mod helper;
 

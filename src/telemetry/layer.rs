@@ -47,10 +47,13 @@ impl LogLayer {
         self
     }
 
-    /// Libraries speak about their own insides, credentials among them at their lowest levels: from them only what matters at ours.
+    /// Libraries speak about their own insides, credentials among them at their lowest levels: from them only what matters at
+    /// ours. The NATS client reports every attempt to connect as an error; the link says the same at a bounded rate.
     fn wants(&self, target: &str, level: Level) -> bool {
         let limit = if target.starts_with("quartermaster") {
             self.level
+        } else if target == "async_nats::connector" && self.level < Level::DEBUG {
+            return false;
         } else if self.level >= Level::DEBUG {
             Level::INFO
         } else {

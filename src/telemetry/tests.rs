@@ -144,6 +144,18 @@ fn levels_are_the_peers_and_libraries_stay_quiet() {
 }
 
 #[test]
+fn attempts_to_connect_are_the_links_to_report() {
+    let said = |level| {
+        logged(LogFormat::Text, level, || {
+            tracing::error!(target: "async_nats::connector", "authorization violation");
+            tracing::error!(target: "async_nats::jetstream", "something else");
+        })
+        .len()
+    };
+    assert_eq!([LogLevel::Debug, LogLevel::Info, LogLevel::Error].map(said), [2, 1, 1]);
+}
+
+#[test]
 fn long_values_are_cut_and_counted() {
     let long = "é".repeat(10_000);
     let line = json(|| tracing::info!(long, "x"));

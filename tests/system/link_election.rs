@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, kv};
-use quartermaster_actors::control::election::{Elector, ElectorSettings};
 use quartermaster_actors::control::{RunState, RunStateReceiver};
+use quartermaster_actors::election::{ElectionHandle, ElectionState, ElectorSettings};
 use quartermaster_actors::metrics::{Fact, Recorder};
 use quartermaster_actors::supervise::{
-    Ending, Force, Overseer, OverseerHandle, OverseerSettings, Owned, RestartPolicy, Slot,
+    Ending, Force, Overseer, OverseerHandle, OverseerSettings, Owned, RestartPolicy,
 };
 use tokio::sync::watch;
 
@@ -40,7 +40,7 @@ accounts {
 struct Member {
     link: Link,
     state: RunStateReceiver,
-    slot: Slot<Elector>,
+    election: ElectionHandle,
     facts: Arc<std::sync::Mutex<Vec<Fact>>>,
     overseer: OverseerHandle,
 }
@@ -57,12 +57,11 @@ impl Member {
         let mut settings = ElectorSettings::peer(name, link.handle.clone(), receiver.clone(), lead, recorder);
         settings.scale = 0.1;
         settings.limit = Duration::from_secs(2);
-        let slot = Slot::new("election", 16);
+        let election = ElectionHandle::new(settings);
         let policy = RestartPolicy::new(Duration::from_millis(10), Duration::from_secs(1), 0.0).unwrap();
-        let owned =
-            Owned::new(slot.clone(), policy, move |birth, _| Elector::new(settings.clone(), birth.notice));
+        let owned = Owned::new(election.slot().clone(), policy, election.factory());
         let overseer = Overseer::launch(OverseerSettings::default(), vec![Box::new(owned)], Arc::new(|_| {}));
-        Self { link, state: receiver, slot, facts, overseer }
+        Self { link, state: receiver, election, facts, overseer }
     }
 
     fn leads(&self) -> bool {
@@ -138,10 +137,16 @@ async fn a_restart_of_the_broker_costs_leadership_only_for_a_moment() {
 async fn a_bucket_that_comes_late_is_taken_up() {
     let Some(broker) = cluster().start() else { return };
     let member = Member::start(&broker, "p1.example.net").await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    eventually("it says what is missing", || {
+        let trouble = member.election.snapshot().trouble;
+        trouble.is_some_and(|trouble| trouble.contains("CHORIA_LEADER_ELECTION"))
+    })
+    .await;
     assert!(!member.leads());
     create_bucket(&broker).await;
     eventually("it leads", || member.leads()).await;
+    let snapshot = member.election.snapshot();
+    assert_eq!((snapshot.state, snapshot.trouble), (ElectionState::Leader, None));
 }
 
 #[actix::test]
@@ -151,7 +156,7 @@ async fn an_elector_that_dies_gives_leadership_up_and_its_next_life_wins_it_agai
     let member = Member::start(&broker, "p1.example.net").await;
     eventually("it leads", || member.leads()).await;
     for ending in [Ending::Panic, Ending::Stop] {
-        member.slot.addr().expect("it lives").do_send(Force(ending));
+        member.election.slot().addr().expect("it lives").do_send(Force(ending));
         eventually("leadership is given up", || !member.leads()).await;
         eventually("it leads again", || member.leads()).await;
     }

@@ -1,6 +1,5 @@
 //! Control: whether this instance may work at all right now. The Controller is the one writer of the run state.
 mod actor;
-pub mod election;
 mod handle;
 mod messages;
 mod state;

@@ -1,4 +1,4 @@
-//! The rules of the election. Pure: time and randomness arrive as arguments.
+//! The rules of the election. Pure: time arrives as an argument.
 //!
 //! An instance leads after two writes in a row and until the first that fails: two writes, because one alone may have been
 //! the last breath of a connection. After a failure that is no conflict the key may still hold our own write; the next
@@ -7,13 +7,30 @@
 
 use std::time::{Duration, Instant};
 
-use crate::link::{CasFault, twenty_sec};
+use super::messages::ElectionState;
 
-/// Between the second write and acting as the leader.
-const SETTLE: Duration = Duration::from_millis(200);
+/// Why the broker did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Somebody else has written the key.
+    #[error("somebody else has written the key")]
+    Conflict,
+    /// The bucket cannot be reached; says why.
+    #[error("{0}")]
+    NoBucket(String),
+    /// Anything else; whether the key was written is unknown.
+    #[error("{0}")]
+    Other(String),
+}
 
-/// Largest random wait before the first attempt, so that instances started together do not race in step.
-const MAX_SPLAY_MS: u64 = 5_000;
+/// How long to wait for the next move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// The moment between the second write and acting as the leader.
+    Settle,
+    /// This entry of the table of growing waits, with its jitter; a leader's is the first.
+    Table(usize),
+}
 
 /// What can happen to an election.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,9 +38,9 @@ pub enum Input {
     /// It is time for the next move.
     Due,
     /// The bucket was looked at: how long its values live.
-    Opened(Result<Duration, CasFault>),
+    Opened(Result<Duration, Fault>),
     /// A write was answered: with the sequence number it has.
-    Written(Result<u64, CasFault>),
+    Written(Result<u64, Fault>),
 }
 
 /// What the broker is to be asked.
@@ -43,21 +60,10 @@ pub enum Ask {
 pub struct Step {
     /// To be asked now.
     pub ask: Option<Ask>,
-    /// [`Input::Due`] is due after this long.
-    pub wake: Option<Duration>,
+    /// [`Input::Due`] is due after this wait.
+    pub wake: Option<Wait>,
     /// Leadership changed to this, to be acted on at once.
     pub lead: Option<bool>,
-}
-
-/// Where an instance stands, for people and metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ElectionState {
-    /// Trying to become the leader.
-    Candidate,
-    /// Has won the key but does not act yet.
-    Winning,
-    /// Leads.
-    Leader,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,11 +116,6 @@ impl ElectionPlan {
         }
     }
 
-    /// The wait before the first [`Input::Due`].
-    pub fn splay(random: u32) -> Duration {
-        Duration::from_millis(u64::from(random) * MAX_SPLAY_MS / u64::from(u32::MAX))
-    }
-
     /// Where it stands.
     pub const fn state(&self) -> ElectionState {
         match self.state {
@@ -139,27 +140,26 @@ impl ElectionPlan {
         self.trouble.as_deref()
     }
 
-    /// The next step. `random` is uniform over all of `u32`.
-    pub fn handle(&mut self, input: Input, now: Instant, random: u32) -> Step {
+    /// The next step.
+    pub fn handle(&mut self, input: Input, now: Instant) -> Step {
         match input {
-            Input::Due => self.due(now, random),
+            Input::Due => self.due(now),
             Input::Opened(Ok(ttl)) => {
                 self.ttl = ttl;
                 self.state = State::Candidate { own: self.own() };
                 self.trouble = None;
-                self.due(now, random)
+                self.due(now)
             }
-            Input::Written(Ok(seq)) => self.written(seq, now, random),
-            Input::Opened(Err(fault)) | Input::Written(Err(fault)) => self.failed(&fault, random),
+            Input::Written(Ok(seq)) => self.written(seq, now),
+            Input::Opened(Err(fault)) | Input::Written(Err(fault)) => self.failed(&fault),
         }
     }
 
-    fn due(&mut self, now: Instant, random: u32) -> Step {
+    fn due(&mut self, now: Instant) -> Step {
         // A process that was stopped, or a thread that was held up, must not go on leading on the strength of an old
         // write: by then somebody else may lead.
         if self.is_stale(now) {
-            return self
-                .failed(&CasFault::Other("this instance was held up for too long".to_owned()), random);
+            return self.failed(&Fault::Other("this instance was held up for too long".to_owned()));
         }
         let after = match self.state {
             State::Unopened { .. } => return Step { ask: Some(Ask::Open), wake: None, lead: None },
@@ -169,46 +169,46 @@ impl ElectionPlan {
             }
             State::Settling { seq } => {
                 self.state = State::Leading { seq };
-                return Step { ask: None, wake: Some(twenty_sec(0, random)), lead: Some(true) };
+                return Step { ask: None, wake: Some(Wait::Table(0)), lead: Some(true) };
             }
             State::Won { seq } | State::Leading { seq } => seq,
         };
         Step { ask: Some(Ask::Write { after }), wake: None, lead: None }
     }
 
-    fn written(&mut self, seq: u64, now: Instant, random: u32) -> Step {
+    fn written(&mut self, seq: u64, now: Instant) -> Step {
         self.tries = 0;
         self.trouble = None;
         self.last_write = Some(now);
         let wake = match self.state {
             State::Unopened { .. } | State::Candidate { .. } => {
                 self.state = State::Won { seq };
-                twenty_sec(0, random)
+                Wait::Table(0)
             }
             State::Won { .. } | State::Settling { .. } => {
                 self.state = State::Settling { seq };
-                SETTLE
+                Wait::Settle
             }
             State::Leading { .. } => {
                 self.state = State::Leading { seq };
-                twenty_sec(0, random)
+                Wait::Table(0)
             }
         };
         Step { ask: None, wake: Some(wake), lead: None }
     }
 
-    fn failed(&mut self, fault: &CasFault, random: u32) -> Step {
+    fn failed(&mut self, fault: &Fault) -> Step {
         let led = self.leads();
         let own = self.own();
-        self.trouble = (*fault != CasFault::Conflict).then(|| fault.to_string());
+        self.trouble = (*fault != Fault::Conflict).then(|| fault.to_string());
         self.state = match (self.state, fault) {
-            (State::Unopened { .. }, _) | (_, CasFault::NoBucket { .. }) => State::Unopened { own },
-            (_, CasFault::Conflict) => State::Candidate { own: None },
-            (_, CasFault::Other(_)) => State::Candidate { own },
+            (State::Unopened { .. }, _) | (_, Fault::NoBucket(_)) => State::Unopened { own },
+            (_, Fault::Conflict) => State::Candidate { own: None },
+            (_, Fault::Other(_)) => State::Candidate { own },
         };
         self.last_write = None;
         self.tries = self.tries.saturating_add(1);
-        Step { ask: None, wake: Some(twenty_sec(self.tries, random)), lead: led.then_some(false) }
+        Step { ask: None, wake: Some(Wait::Table(self.tries)), lead: led.then_some(false) }
     }
 
     /// The sequence number of our own last write, while it may still be the key's last.

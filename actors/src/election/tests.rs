@@ -1,10 +1,7 @@
 use std::time::{Duration, Instant};
 
-use super::{Ask, ElectionPlan, ElectionState, Input, Step};
-use crate::link::CasFault;
-
-/// Randomness in the middle: waits are what the table says.
-const MIDDLE: u32 = u32::MAX / 2;
+use super::plan::{Ask, ElectionPlan, Fault, Input, Step, Wait};
+use super::{ElectionState, wait_for};
 
 struct Bench {
     plan: ElectionPlan,
@@ -30,33 +27,29 @@ impl Bench {
     }
 
     fn feed(&mut self, input: Input) -> Step {
-        let step = self.plan.handle(input, self.now, MIDDLE);
+        let step = self.plan.handle(input, self.now);
         assert!(step.ask.is_some() != step.wake.is_some(), "either ask or wait: {step:?}");
         step
     }
 
-    fn fail(&mut self, fault: CasFault) -> Step {
+    fn fail(&mut self, fault: Fault) -> Step {
         self.feed(Input::Written(Err(fault)))
     }
 }
 
-fn timeout() -> CasFault {
-    CasFault::Other("no answer within 5s".to_owned())
-}
-
-fn millis(step: &Step) -> u128 {
-    step.wake.expect("it waits").as_millis()
+fn timeout() -> Fault {
+    Fault::Other("no answer within 5s".to_owned())
 }
 
 #[test]
 fn one_write_is_not_yet_leadership_and_two_are_after_a_moment() {
     let mut bench = Bench::candidate();
     let first = bench.feed(Input::Written(Ok(7)));
-    assert_eq!((first.lead, millis(&first)), (None, 499));
+    assert_eq!((first.lead, first.wake), (None, Some(Wait::Table(0))));
     assert_eq!(bench.plan.state(), ElectionState::Winning);
     bench.feed(Input::Due);
     let second = bench.feed(Input::Written(Ok(8)));
-    assert_eq!((second.lead, millis(&second)), (None, 200));
+    assert_eq!((second.lead, second.wake), (None, Some(Wait::Settle)));
     assert!(!bench.plan.leads());
     let third = bench.feed(Input::Due);
     assert_eq!(third.lead, Some(true));
@@ -69,13 +62,13 @@ fn a_leader_writes_on_from_its_own_last_write() {
     for seq in 8..12 {
         assert_eq!(bench.feed(Input::Due).ask, Some(Ask::Write { after: seq }));
         let step = bench.feed(Input::Written(Ok(seq + 1)));
-        assert_eq!((step.lead, millis(&step)), (None, 499));
+        assert_eq!((step.lead, step.wake), (None, Some(Wait::Table(0))));
     }
 }
 
 #[test]
 fn any_failed_write_ends_leadership_at_once() {
-    for fault in [CasFault::Conflict, timeout(), CasFault::NoBucket { bucket: "B".to_owned() }] {
+    for fault in [Fault::Conflict, timeout(), Fault::NoBucket("no bucket B".to_owned())] {
         let mut bench = Bench::leader();
         bench.feed(Input::Due);
         assert_eq!(bench.fail(fault.clone()).lead, Some(false), "{fault:?}");
@@ -87,7 +80,7 @@ fn any_failed_write_ends_leadership_at_once() {
 fn after_a_conflict_a_lost_leader_is_an_ordinary_candidate() {
     let mut bench = Bench::leader();
     bench.feed(Input::Due);
-    bench.fail(CasFault::Conflict);
+    bench.fail(Fault::Conflict);
     assert_eq!(bench.feed(Input::Due).ask, Some(Ask::Write { after: 0 }));
 }
 
@@ -102,22 +95,17 @@ fn after_a_timeout_a_lost_leader_goes_on_from_its_own_write_but_wins_anew() {
     bench.feed(Input::Due);
     bench.fail(timeout());
     bench.feed(Input::Due);
-    bench.fail(CasFault::Conflict);
+    bench.fail(Fault::Conflict);
     assert_eq!(bench.feed(Input::Due).ask, Some(Ask::Write { after: 0 }), "somebody else was faster");
 }
 
 #[test]
 fn candidates_wait_longer_and_longer() {
     let mut bench = Bench::candidate();
-    let waits: Vec<_> = (0..50)
-        .map(|_| {
-            let step = bench.fail(CasFault::Conflict);
-            bench.feed(Input::Due);
-            millis(&step)
-        })
-        .collect();
-    assert_eq!(waits[..3], [749, 999, 1499]);
-    assert_eq!(waits.last(), Some(&19_999));
+    for tries in 1..=50 {
+        assert_eq!(bench.fail(Fault::Conflict).wake, Some(Wait::Table(tries)));
+        bench.feed(Input::Due);
+    }
     assert_eq!(bench.plan.campaigns(), 51);
     assert_eq!(bench.plan.trouble(), None, "that somebody else leads is no trouble");
 }
@@ -126,7 +114,7 @@ fn candidates_wait_longer_and_longer() {
 fn a_bucket_that_is_missing_is_named_and_looked_for_again() {
     let mut bench = Bench { plan: ElectionPlan::new(), now: Instant::now() };
     bench.feed(Input::Due);
-    bench.feed(Input::Opened(Err(CasFault::NoBucket { bucket: "CHORIA_LEADER_ELECTION".to_owned() })));
+    bench.feed(Input::Opened(Err(Fault::NoBucket("no bucket CHORIA_LEADER_ELECTION".to_owned()))));
     assert!(bench.plan.trouble().is_some_and(|trouble| trouble.contains("CHORIA_LEADER_ELECTION")));
     assert_eq!(bench.feed(Input::Due).ask, Some(Ask::Open));
     bench.feed(Input::Opened(Ok(Duration::from_mins(1))));
@@ -137,7 +125,7 @@ fn a_bucket_that_is_missing_is_named_and_looked_for_again() {
 fn a_bucket_that_is_away_for_a_moment_does_not_cost_the_key() {
     let mut bench = Bench::leader();
     bench.feed(Input::Due);
-    bench.fail(CasFault::NoBucket { bucket: "B".to_owned() });
+    bench.fail(Fault::NoBucket("no bucket B".to_owned()));
     bench.feed(Input::Due);
     let step = bench.feed(Input::Opened(Ok(Duration::from_mins(1))));
     assert_eq!(step.ask, Some(Ask::Write { after: 8 }));
@@ -155,7 +143,10 @@ fn a_leader_that_was_held_up_past_its_lease_stops_before_it_writes() {
 }
 
 #[test]
-fn the_first_move_comes_within_five_seconds() {
-    assert_eq!(ElectionPlan::splay(0), Duration::ZERO);
-    assert_eq!(ElectionPlan::splay(u32::MAX), Duration::from_secs(5));
+fn waits_are_the_peers() {
+    const MIDDLE: u32 = u32::MAX / 2;
+    assert_eq!(wait_for(Wait::Settle, MIDDLE).as_millis(), 200);
+    assert_eq!(wait_for(Wait::Table(0), MIDDLE).as_millis(), 499);
+    assert_eq!(wait_for(Wait::Table(0), u32::MAX).as_millis(), 750);
+    assert_eq!(wait_for(Wait::Table(1000), MIDDLE).as_millis(), 19_999);
 }

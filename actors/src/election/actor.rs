@@ -4,16 +4,24 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
+use tokio::sync::watch;
 
-use super::plan::{Ask, ElectionPlan, ElectionState, Input, Step};
+use super::messages::{ElectionSnapshot, ElectionState, MoveDue};
+use super::plan::{Ask, ElectionPlan, Fault, Input, Step, Wait};
 use crate::control::RunStateReceiver;
-use crate::link::{CasKey, LinkHandle};
+use crate::link::{CasFault, CasKey, LinkHandle, twenty_sec};
 use crate::metrics::{Fact, Recorder};
 use crate::supervise::ExitNotice;
 
 /// Only its owner and its own timer write to it.
 const MAILBOX: usize = 16;
+
+/// Between the second write and acting as the leader.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// Largest random wait before the first move, so that instances started together do not race in step.
+const MAX_SPLAY: Duration = Duration::from_secs(5);
 
 /// Longest value a Choria broker's election bucket takes.
 const MAX_VALUE: usize = 1024;
@@ -74,7 +82,7 @@ impl ElectorSettings {
 pub struct Elector {
     settings: ElectorSettings,
     plan: ElectionPlan,
-    reported: Option<String>,
+    publish: Arc<watch::Sender<ElectionSnapshot>>,
     _notice: ExitNotice,
 }
 
@@ -84,30 +92,29 @@ impl fmt::Debug for Elector {
     }
 }
 
-/// The next move is due.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-struct MoveDue;
-
 impl Elector {
     /// An instance that has not begun.
-    pub const fn new(settings: ElectorSettings, notice: ExitNotice) -> Self {
-        Self { settings, plan: ElectionPlan::new(), reported: None, _notice: notice }
+    pub(super) const fn new(
+        settings: ElectorSettings,
+        publish: Arc<watch::Sender<ElectionSnapshot>>,
+        notice: ExitNotice,
+    ) -> Self {
+        Self { settings, plan: ElectionPlan::new(), publish, _notice: notice }
     }
 
     fn feed(&mut self, input: Input, ctx: &mut Context<Self>) {
         let now = tokio::time::Instant::now().into_std();
-        let Step { ask, wake, lead } = self.plan.handle(input, now, rand::random());
+        let Step { ask, wake, lead } = self.plan.handle(input, now);
         if let Some(leads) = lead {
             self.settings.recorder.record(if leads { Fact::LeadershipWon } else { Fact::LeadershipLost });
         }
-        self.report_trouble();
+        self.show();
         self.tell();
         match ask {
             Some(Ask::Open) => {
                 let ElectorSettings { key, limit, link, .. } = self.settings.clone();
                 let asked = async move { link.cas_ttl(&key, limit).await }.into_actor(self);
-                ctx.spawn(asked.map(|answer, me, ctx| me.feed(Input::Opened(answer), ctx)));
+                ctx.spawn(asked.map(|answer, me, ctx| me.feed(Input::Opened(answer.map_err(fault)), ctx)));
             }
             Some(Ask::Write { after }) => {
                 let leading = self.plan.state() != ElectionState::Candidate;
@@ -115,25 +122,28 @@ impl Elector {
                 let ElectorSettings { key, value, limit, link, .. } = self.settings.clone();
                 let asked = async move { link.cas_write(&key, value.as_bytes(), after, limit).await }
                     .into_actor(self);
-                ctx.spawn(asked.map(|answer, me, ctx| me.feed(Input::Written(answer), ctx)));
+                ctx.spawn(asked.map(|answer, me, ctx| me.feed(Input::Written(answer.map_err(fault)), ctx)));
             }
             None => {}
         }
         if let Some(wait) = wake {
-            self.settings.recorder.record(Fact::CampaignDue { after: wait });
-            ctx.notify_later(MoveDue, wait.mul_f64(self.settings.scale));
+            let after = wait_for(wait, rand::random());
+            self.settings.recorder.record(Fact::CampaignDue { after });
+            ctx.notify_later(MoveDue, after.mul_f64(self.settings.scale));
         }
     }
 
-    /// Says what keeps the election from working, once per wording. That somebody else leads is no trouble.
-    fn report_trouble(&mut self) {
+    /// Publishes where it stands, and says what keeps the election from working, once per wording.
+    fn show(&self) {
         let trouble = self.plan.trouble();
-        if trouble != self.reported.as_deref() {
-            if let Some(trouble) = trouble {
-                tracing::warn!(component = "election", "the election does not work: {trouble}");
-            }
-            self.reported = trouble.map(str::to_owned);
+        if let Some(trouble) = trouble.filter(|new| self.publish.borrow().trouble.as_deref() != Some(*new)) {
+            tracing::warn!(component = "election", "the election does not work: {trouble}");
         }
+        self.publish.send_replace(ElectionSnapshot {
+            state: self.plan.state(),
+            campaigns: self.plan.campaigns(),
+            trouble: trouble.map(str::to_owned),
+        });
     }
 
     /// Makes the run state follow the plan. Said at every move while they differ, since a Controller that is being
@@ -146,6 +156,22 @@ impl Elector {
     }
 }
 
+/// A wait of the plan as time. `random` is uniform over all of `u32`.
+pub(super) fn wait_for(wait: Wait, random: u32) -> Duration {
+    match wait {
+        Wait::Settle => SETTLE,
+        Wait::Table(entry) => twenty_sec(entry, random),
+    }
+}
+
+fn fault(fault: CasFault) -> Fault {
+    match fault {
+        CasFault::Conflict => Fault::Conflict,
+        CasFault::NoBucket { .. } => Fault::NoBucket(fault.to_string()),
+        CasFault::Other(said) => Fault::Other(said),
+    }
+}
+
 impl Actor for Elector {
     type Context = Context<Self>;
 
@@ -153,7 +179,7 @@ impl Actor for Elector {
         ctx.set_mailbox_capacity(MAILBOX);
         // Whatever an earlier life was, this one has won nothing yet.
         self.tell();
-        ctx.notify_later(MoveDue, ElectionPlan::splay(rand::random()).mul_f64(self.settings.scale));
+        ctx.notify_later(MoveDue, MAX_SPLAY.mul_f64(rand::random::<f64>() * self.settings.scale));
     }
 }
 
