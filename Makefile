@@ -21,6 +21,7 @@ test:
 # What a change must pass before it is read: format, lints, documentation, licences and advisories.
 check:
 	$(CARGO) fmt --all --check
+	@if command -v gofmt >/dev/null; then unformatted="$$(gofmt -l tests/choria/lab)" && test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }; fi
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 	@tools/deny

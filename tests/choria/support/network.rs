@@ -92,6 +92,11 @@ impl Network {
         self.tap.startup(name, "provision_mode_server", 1);
     }
 
+    /// Ends a server as a power cut would.
+    pub fn cut_power(&mut self, name: &str) {
+        self.servers.remove(name).expect("a server that was started");
+    }
+
     /// The process of a server that was started.
     pub fn process(&mut self, name: &str) -> &mut Process {
         self.servers.get_mut(name).expect("a server that was started")
