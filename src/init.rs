@@ -5,7 +5,7 @@
 //! signals on, reaps whatever ends, and leaves with the status of its one real child.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
@@ -37,7 +37,7 @@ pub fn if_first_process() -> Option<ExitCode> {
     let name = words.next().unwrap_or_else(|| "quartermaster".into());
     let status = be_init(&name, words.collect()).unwrap_or_else(|error| {
         // There is no log yet, and never will be in this process.
-        eprintln!("cannot run as process 1: {error}");
+        let _ = writeln!(std::io::stderr(), "cannot run as process 1: {error}");
         Exit::Failure.code()
     });
     Some(ExitCode::from(status))

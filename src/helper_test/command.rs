@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Exit {
             exit
         }
         Err(error) => {
-            eprintln!("{}", chain(&error));
+            say(&format!("{}\n", chain(&error)));
             match error {
                 TestError::Identity(_) => Exit::Usage,
                 TestError::Read { .. } | TestError::Input { .. } => Exit::Files,
@@ -100,6 +100,12 @@ pub fn run(args: &Args) -> Exit {
             }
         }
     }
+}
+
+/// Standard error may have no reader any more; that changes no exit code.
+fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// The settings of the runner, as this configuration and the environment of this process say.
@@ -127,7 +133,7 @@ fn configuration(args: &Args) -> Result<Config, Exit> {
         }
     }
     if !relevant.list().is_empty() {
-        eprint!("{}", render(&relevant, Style::of_terminal(false, around.env)));
+        say(&render(&relevant, Style::of_terminal(false, around.env)));
     }
     match loaded.config {
         Some(config) if relevant.may_start() => Ok(config),
