@@ -1,5 +1,4 @@
 //! Secrets that can be told apart from everything else, and the forms in which they might be found again.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
 //! No secret leaves by a side door: a provisioner at its most talkative goes through success and every kind of trouble, and
 //! none of its secrets is in its output, its pages, or what a helper inherits.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,10 +1,4 @@
 //! A scripted provisioner: just enough to ask emulated servers things, one request at a time.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::time::Duration;
 

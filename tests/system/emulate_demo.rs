@@ -1,5 +1,4 @@
 //! `quartermaster demo` ends everything it started, however it ends.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! Emulated servers over a real broker: found, provisioned, back as ordinary servers, faithful over reconnects.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! `quartermaster run` among hostile servers: each fails alone, the good ones are provisioned, nothing reaches the log raw.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,4 @@
 //! A provisioner, good servers and hostile ones in one network, and what must hold of each of them.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

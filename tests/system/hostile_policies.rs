@@ -1,5 +1,4 @@
 //! A decision too large for the broker fails its one server at once, with both numbers, and nothing else happens.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use super::hostile_field::{Fate, Field, Kind, Row, node};
 use super::support::replace;

@@ -1,5 +1,4 @@
 //! Hostile certificate requests and hostile names: refused before the helper hears of them, for the right reason.
-#![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use super::hostile_field::{Fate, Field, Kind, Row};
 use super::support::eventually;

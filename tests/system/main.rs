@@ -2,13 +2,7 @@
 //!
 //! A nats-server is found or fetched by `tools/get-nats-server`. Where that cannot be done a test says so in one line and
 //! passes, unless `QM_REQUIRE_ALL=1` asks for everything.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![cfg(test)]
 
 mod canary_forms;
 mod canary_run;

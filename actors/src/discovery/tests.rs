@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::event::{Noted, read_event};
 use super::plan::{Effect, Input, Plan};
 
-const INTERVAL: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_mins(1);
 
 fn plan() -> (Plan, Instant) {
     let now = Instant::now();

@@ -9,7 +9,7 @@ use super::roster::Roster;
 use super::terms::{Noticed, Passed, RosterSettings, Sighting, Verdict};
 use crate::host::Ending;
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 struct Bench {
     roster: Roster,

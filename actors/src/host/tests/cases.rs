@@ -351,11 +351,14 @@ fn an_equal_version_by_rpm_rules_is_not_installed_again() {
     }
 }
 
+/// The reason a failed update must name, and the world in which it fails.
+type UpdateCase = (&'static str, Box<dyn Fn() -> World>);
+
 #[test]
 fn impossible_and_failed_updates_end_the_cycle_or_are_passed_over_when_optional() {
     let not_upgradable = || Says::Data(json!({"version": "0.1.0", "upgradable": false, "facts": {}}));
     let no_version = || Says::Data(json!({"version": "", "upgradable": true, "facts": {}}));
-    let cases: [(&str, Box<dyn Fn() -> World>); 4] = [
+    let cases: [UpdateCase; 4] = [
         ("upgrades_repository is not configured", Box::new(|| World { repository: None, ..upgrade("9") })),
         ("names no version", Box::new(move || upgrade("9").on(Step::Inventory, [no_version()]))),
         ("does not support upgrades", Box::new(move || upgrade("9").on(Step::Inventory, [not_upgradable()]))),
