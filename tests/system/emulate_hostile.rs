@@ -181,7 +181,7 @@ async fn every_malformation_fails_its_own_server_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_bad_certificate_request_is_refused() {
     let names: Vec<_> = TABLE.iter().map(|(name, _)| *name).filter(|name| name.contains("csr")).collect();
-    assert_eq!(names.len(), 6);
+    assert!(names.len() >= 6, "{names:?}");
     let (servers, faults, good, bad) = cast(&names, &[]);
     let field =
         field(servers, &faults, |files| replace(&files.config, "  ed25519: true", "  pki: true")).await;
