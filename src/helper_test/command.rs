@@ -4,9 +4,7 @@ use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use quartermaster_actors::helper::{
-    Execution, HelperError, HelperSettings, Orphans, allowed_environment, execute,
-};
+use quartermaster_actors::helper::{Execution, HelperError, HelperSettings, Orphans, execute};
 use quartermaster_proto::choria::identity::Identity;
 use secrecy::ExposeSecret as _;
 use zeroize::Zeroizing;
@@ -14,6 +12,7 @@ use zeroize::Zeroizing;
 use super::outcome::{self, Server, Site};
 use super::report::{Report, Source};
 use super::sample;
+use crate::app::settings;
 use crate::check::{Style, render};
 use crate::cli::out::Out;
 use crate::config::{Config, Faults, load};
@@ -108,17 +107,6 @@ fn say(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// The settings of the runner, as this configuration and the environment of this process say.
-pub fn helper_settings(config: &Config) -> HelperSettings {
-    let helper = &config.helper;
-    let mut settings = HelperSettings::new(helper.command.program.clone(), helper.command.arguments.clone());
-    settings.slots = config.workers;
-    settings.queue = config.in_flight.get().max(config.workers.get());
-    settings.timeout = helper.timeout;
-    settings.environment = allowed_environment(std::env::vars_os(), &helper.env);
-    settings
-}
-
 /// Loads the configuration; only faults that concern the helper stop us. They are on standard error by then.
 fn configuration(args: &Args) -> Result<Config, Exit> {
     let around = crate::machine::surroundings();
@@ -142,9 +130,9 @@ fn configuration(args: &Args) -> Result<Config, Exit> {
 }
 
 fn test(args: &Args, config: &Config) -> Result<(Report, Exit), TestError> {
-    let now = time::OffsetDateTime::now_utc().unix_timestamp();
+    let now = crate::clock::now().seconds();
     let (input, server, source) = input(args, config, now)?;
-    let settings = helper_settings(config);
+    let settings = settings::helper(config);
     let mut stderr = Vec::new();
     let started = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -10,4 +10,4 @@ mod sample;
 #[cfg(test)]
 mod tests;
 
-pub use command::{Args, helper_settings, run};
+pub use command::{Args, run};
