@@ -10,7 +10,7 @@ use std::time::Duration;
 use helper_support::{Seen, alive_in, eventually, script, write_program};
 use quartermaster_actors::helper::{Ending, HelperError, HelperSettings, Orphans, Retry, execute};
 
-const SHORT: Duration = Duration::from_millis(300);
+const SHORT: Duration = Duration::from_millis(700);
 /// Far above what any of these runs takes, far below the minutes their helpers sleep.
 const SOON: Duration = Duration::from_secs(4);
 
@@ -180,7 +180,7 @@ async fn a_sleeping_helper_is_stopped_at_the_deadline_with_its_whole_group() {
     let script = script("echo about to sleep >&2; sleep 600 & sleep 600 & sleep 600").within(SHORT);
     let seen = script.run(b"{}").await;
     assert!(
-        seen.error().contains("did not finish within 300ms; its last words: about to sleep"),
+        seen.error().contains("did not finish within 700ms; its last words: about to sleep"),
         "{}",
         seen.error()
     );

@@ -45,7 +45,7 @@ struct Bench {
 #[cfg(test)]
 impl Bench {
     fn start(orphans: Orphans) -> Self {
-        let mut script = script(KINDS).within(Duration::from_millis(300));
+        let mut script = script(KINDS).within(Duration::from_secs(1));
         script.settings.grace = Duration::from_millis(50);
         script.settings.slots = NonZeroUsize::new(8).unwrap();
         script.settings.queue = 1_000;

@@ -32,6 +32,8 @@ pub struct HelperParts {
     record: FactSink,
     orphans: Orphans,
     board: Arc<Board>,
+    /// One for each asker that may run or wait; held by the asker, so a lost runner loses none.
+    places: Semaphore,
 }
 
 impl fmt::Debug for HelperParts {
@@ -49,7 +51,8 @@ impl HelperParts {
         orphans: Orphans,
     ) -> Arc<Self> {
         let board = Board::new(settings.slots);
-        Arc::new(Self { settings, run_state, record, orphans, board })
+        let places = settings.slots.get().saturating_add(settings.queue).min(Semaphore::MAX_PERMITS);
+        Arc::new(Self { settings, run_state, record, orphans, board, places: Semaphore::new(places) })
     }
 
     /// The settings.
@@ -59,6 +62,10 @@ impl HelperParts {
 
     pub(super) const fn board(&self) -> &Arc<Board> {
         &self.board
+    }
+
+    pub(super) const fn places(&self) -> &Semaphore {
+        &self.places
     }
 
     pub(super) fn queue_full(&self) -> HelperError {
@@ -134,11 +141,6 @@ impl HelperRunner {
 
 impl Actor for HelperRunner {
     type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        // The queue is in here; the mailbox only has to hold what arrives between two polls.
-        ctx.set_mailbox_capacity(self.parts.settings.queue.max(16));
-    }
 }
 
 impl Drop for HelperRunner {

@@ -11,7 +11,7 @@ use super::actor::{HelperParts, HelperRunner};
 use super::board::HelperSnapshot;
 use super::error::HelperError;
 use super::messages::{HelperRun, QueueRun, RunHelper};
-use crate::supervise::{SendRefused, Slot};
+use crate::supervise::Slot;
 
 /// How often a waiting caller looks whether the runner it asked is still the one in the position: a runner whose thread is
 /// blocked answers nobody, and its owner puts another into its place.
@@ -33,24 +33,18 @@ impl HelperHandle {
     /// Runs the helper once and waits for its end: for a slot, in the order of asking, and then at most for the configured time
     /// limit and a grace. Dropping the future takes the run out of the queue, or stops it.
     pub async fn run(&self, run: RunHelper) -> Result<HelperRun, HelperError> {
-        let asked = self.slot.addr();
+        // Not left to the mailbox's bound: a new actor has a small one until its thread gets to it.
+        let Ok(_place) = self.parts.places().try_acquire() else { return Err(self.parts.queue_full()) };
+        let asked = self.slot.addr().ok_or(HelperError::Down)?;
         let (answer, mut answered) = oneshot::channel();
-        let queue = QueueRun {
-            identity: run.identity,
-            input: Zeroizing::new(run.input),
-            since: Instant::now(),
-            answer,
-        };
-        self.slot.try_send(queue).map_err(|refused| match refused {
-            SendRefused::Full { .. } => self.parts.queue_full(),
-            SendRefused::Down { .. } => HelperError::Down,
-        })?;
+        let input = Zeroizing::new(run.input);
+        asked.do_send(QueueRun { identity: run.identity, input, since: Instant::now(), answer });
         let mut look = interval(LOOK);
         loop {
             tokio::select! {
                 answer = &mut answered => return answer.unwrap_or(Err(HelperError::Lost)),
                 _ = look.tick() => {
-                    if self.slot.addr() != asked {
+                    if self.slot.addr().as_ref() != Some(&asked) {
                         // It may have answered just before it went.
                         return answered.try_recv().unwrap_or(Err(HelperError::Lost));
                     }

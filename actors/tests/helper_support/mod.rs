@@ -33,14 +33,14 @@ impl Seen {
 }
 
 /// A shell script with short limits: 5 s (so that a busy machine does not matter where the deadline is not the subject), a grace
-/// of 200 ms.
+/// of 500 ms.
 pub fn script(text: &str) -> Script {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("helper.sh");
     write_program(&path, &format!("#!/bin/sh\n{text}\n"));
     let mut settings = HelperSettings::new(path.to_str().unwrap(), Vec::new());
     settings.timeout = Duration::from_secs(5);
-    settings.grace = Duration::from_millis(200);
+    settings.grace = Duration::from_millis(500);
     settings.pipe_grace = Duration::from_millis(100);
     settings.environment.push(("HELPER_DIR".into(), dir.path().into()));
     Script { dir, settings }
