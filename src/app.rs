@@ -1,5 +1,7 @@
 //! Build, start, drain: the one place actors are wired.
 
+mod connect;
+mod positions;
 pub(crate) mod settings;
 mod signals;
 
@@ -13,16 +15,16 @@ use quartermaster_actors::election::{ElectionHandle, Elector, ElectorSettings};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
 use quartermaster_actors::helper::{HelperHandle, HelperParts, HelperRunner, Orphans};
 use quartermaster_actors::host::Tools;
-use quartermaster_actors::link::{EventSubscription, LinkHandle, LinkParts, LinkState, SinkFull};
+use quartermaster_actors::link::{EventSubscription, LinkHandle, LinkParts, SinkFull};
 use quartermaster_actors::metrics::{Fact, MetricsHandle, MetricsKeeper, Recorder};
-use quartermaster_actors::supervise::{
-    Overseer, OverseerHandle, OverseerSettings, Owned, RestartPolicy, Slot, Ward, Watchdog,
-};
+use quartermaster_actors::supervise::{Overseer, OverseerHandle, Owned, RestartPolicy, Slot, Ward, Watchdog};
 use quartermaster_actors::vault::{Outside, VaultHandle, VaultKeeper};
 use quartermaster_proto::choria::event::{self, Event, EventFormat, EventKind};
 use quartermaster_proto::choria::subject;
 use tokio::sync::watch;
 
+pub use self::connect::{ConnectReport, connect_check};
+pub use self::positions::{Positions, Watching};
 use self::signals::{PidFile, Signals};
 use crate::config::{ClusterMode, Config};
 use crate::exit::Exit;
@@ -36,12 +38,10 @@ const SERVER: &str = "server";
 const FINISH_WITHIN: Duration = Duration::from_secs(10);
 /// How long one actor may take to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
-/// How long a login may take in `check --connect`.
-const CONNECT_WITHIN: Duration = Duration::from_secs(15);
+/// The same when it has to be at once.
+const STOP_AT_ONCE_WITHIN: Duration = Duration::from_millis(200);
 /// How long the first connection is waited for before our own startup event is given up; later ones do not matter.
 const ANNOUNCE_WITHIN: Duration = Duration::from_hours(1);
-/// Time between two looks of the watchdog, and how many in a row may find no progress.
-const WATCHDOG: (Duration, u32) = (Duration::from_secs(10), 6);
 /// Threads that the hosts' actors share.
 const HOST_THREADS: usize = 2;
 /// Questions that may wait for an actor at once.
@@ -52,6 +52,8 @@ const MAX_ASKS: usize = 1024;
 pub struct RunOptions {
     /// `--pid`: written once the instance is up, removed at the end.
     pub pid_file: Option<PathBuf>,
+    /// How closely the actors are watched.
+    pub watching: Watching,
 }
 
 /// Why an instance could not be started.
@@ -103,6 +105,7 @@ pub struct App {
     fleet: FleetHandle,
     link: LinkHandle,
     overseer: OverseerHandle,
+    positions: Positions,
     web: Option<WebServer>,
     signals: Signals,
     _watchdog: Watchdog,
@@ -116,6 +119,7 @@ struct Parts {
     fleet: FleetHandle,
     link: LinkHandle,
     metrics: MetricsHandle,
+    positions: Positions,
     wards: Vec<Box<dyn Ward>>,
 }
 
@@ -125,10 +129,12 @@ impl App {
         let signals = Signals::listen().map_err(AppError::Signals)?;
         // Bound before anything works, so that a wrong address is a failed start and nothing else.
         let bound = config.listen.map(BoundWeb::bind).transpose()?;
-        let Parts { recorder, control, fleet, link, metrics, wards } = build(config)?;
+        let watching = options.watching;
+        let Parts { recorder, control, fleet, link, metrics, positions, wards } =
+            build(config, watching.hosts_every)?;
         let observer = recorder.clone();
         let overseer = Overseer::launch(
-            OverseerSettings::default(),
+            watching.overseer,
             wards,
             Arc::new(move |ending| {
                 observer.record(Fact::ActorEnded {
@@ -138,11 +144,12 @@ impl App {
                 });
             }),
         );
-        let watchdog = Watchdog::start(overseer.vital(), WATCHDOG.0, WATCHDOG.1, |why| {
-            tracing::error!("{why}; ending the process");
-            std::process::exit(i32::from(Exit::Failure.code()));
-        })
-        .map_err(AppError::Watchdog)?;
+        let watchdog =
+            Watchdog::start(overseer.vital(), watching.overseer_every, watching.overseer_patience, |why| {
+                tracing::error!("{why}; ending the process");
+                std::process::exit(i32::from(Exit::Failure.code()));
+            })
+            .map_err(AppError::Watchdog)?;
         let web = match bound {
             Some(bound) => Some(serve_web(bound, metrics, &control, &fleet, &link, &overseer)?),
             None => None,
@@ -157,7 +164,17 @@ impl App {
             version = env!("CARGO_PKG_VERSION"),
             "Quartermaster is up"
         );
-        Ok(Self { control, fleet, link, overseer, web, signals, _watchdog: watchdog, _pid_file: pid_file })
+        Ok(Self {
+            control,
+            fleet,
+            link,
+            overseer,
+            positions,
+            web,
+            signals,
+            _watchdog: watchdog,
+            _pid_file: pid_file,
+        })
     }
 
     /// Works until a signal asks it to stop or it cannot go on.
@@ -174,6 +191,9 @@ impl App {
                     () = drain(&control, &fleet) => Exit::Success,
                     signal = signals.next() => {
                         tracing::warn!(signal, "stopping at once, as asked a second time");
+                        // No longer than a moment: only so that no helper outlives us.
+                        let stopped = overseer.stop(STOP_AT_ONCE_WITHIN);
+                        drop(tokio::time::timeout(STOP_WITHIN, stopped).await);
                         return Exit::Success;
                     }
                     fatal = overseer.fatal() => {
@@ -199,6 +219,26 @@ impl App {
         exit
     }
 
+    /// Stops every actor now, whatever is in flight.
+    pub async fn stop(self) {
+        self.overseer.stop(STOP_WITHIN).await;
+    }
+
+    /// The fleet, for whoever watches it.
+    pub const fn fleet(&self) -> &FleetHandle {
+        &self.fleet
+    }
+
+    /// The owner of the actors, for whoever watches them.
+    pub const fn overseer(&self) -> &OverseerHandle {
+        &self.overseer
+    }
+
+    /// Where each actor is to be found.
+    pub const fn positions(&self) -> &Positions {
+        &self.positions
+    }
+
     /// The link, for whoever shares the connection.
     pub const fn link(&self) -> &LinkHandle {
         &self.link
@@ -217,6 +257,10 @@ async fn drain(control: &ControlHandle, fleet: &FleetHandle) {
         return;
     }
     tracing::info!(in_flight = fleet.snapshot().counts.in_flight, "ending cycles at their next safe point");
+    // Before the cycles hear of it: what one of them gives up must not be begun for the next in line.
+    if let Err(error) = control.end().await {
+        tracing::warn!("could not set the run state: {error}");
+    }
     loop {
         // Repeated, because a keeper that was restarted meanwhile has not heard of it.
         if let Err(refused) = fleet.end_cycles() {
@@ -233,10 +277,10 @@ async fn drain(control: &ControlHandle, fleet: &FleetHandle) {
 }
 
 /// Makes every handle and every owner's record; nothing runs yet.
-fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
+fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<Parts, AppError> {
     let elected = config.cluster == ClusterMode::Election;
     let recorder = if elected {
-        Recorder::in_election(&config.site, &config.identity.to_string())?
+        Recorder::in_election(&config.site, config.identity.as_str())?
     } else {
         Recorder::new(&config.site)?
     };
@@ -244,7 +288,7 @@ fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
     let control_slot = Slot::new("control", MAX_ASKS);
     let control = ControlHandle::new(control_slot.clone(), receiver);
     let leadership = control_slot.clone();
-    let controller = owned_controller(control_slot, Arc::new(state), recorder.clone());
+    let controller = owned_controller(control_slot.clone(), Arc::new(state), recorder.clone());
 
     let metrics = MetricsHandle::new();
     let metrics_keeper = MetricsKeeper::owned(&metrics, &recorder);
@@ -263,12 +307,16 @@ fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
     let helper_parts =
         HelperParts::new(settings::helper(config), control.subscribe(), recorder.sink(), orphans);
     let helper = HelperHandle::new(helper_slot.clone(), Arc::clone(&helper_parts));
-    let helper_runner = Owned::new(helper_slot, RestartPolicy::standard().at_once(), move |birth, _| {
-        HelperRunner::new(Arc::clone(&helper_parts), Some(birth.notice))
-    });
+    let helper_runner =
+        Owned::new(helper_slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
+            HelperRunner::new(Arc::clone(&helper_parts), Some(birth.notice))
+        });
 
-    let tools =
-        Tools { link: Arc::new(link.clone()), helper: Arc::new(helper.clone()), vault: Arc::new(vault) };
+    let tools = Tools {
+        link: Arc::new(link.clone()),
+        helper: Arc::new(helper.clone()),
+        vault: Arc::new(vault.clone()),
+    };
     let roster = settings::roster(config)?;
     let (publish, published) = watch::channel(FleetSnapshot::default());
     let fleet_slot: Slot<FleetKeeper> = Slot::new("fleet", MAX_ASKS);
@@ -280,13 +328,15 @@ fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
         run_state: control.subscribe(),
         recorder: recorder.clone(),
         threads: HOST_THREADS,
+        host_ping_every,
         shelf: Shelf::new(roster),
         publish: Arc::new(publish),
         wall_seconds: || crate::clock::now().seconds(),
     };
-    let fleet_keeper = Owned::new(fleet_slot, RestartPolicy::standard().at_once(), move |birth, _| {
-        FleetKeeper::new(fleet_settings.clone(), birth.notice)
-    });
+    let fleet_keeper =
+        Owned::new(fleet_slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
+            FleetKeeper::new(fleet_settings.clone(), birth.notice)
+        });
 
     let noticed = fleet.clone();
     let seen: SeenSink = Arc::new(move |seen| noticed.noticed(seen));
@@ -298,10 +348,11 @@ fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
         run_state: control.subscribe(),
         recorder: recorder.clone(),
     };
-    let discoverer = Owned::new(discovery_slot, RestartPolicy::standard().at_once(), move |birth, _| {
-        Discoverer::new(discovery.clone(), birth.notice)
-    })
-    .below("fleet");
+    let discoverer =
+        Owned::new(discovery_slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
+            Discoverer::new(discovery.clone(), birth.notice)
+        })
+        .below("fleet");
 
     let mut wards: Vec<Box<dyn Ward>> = vec![
         Box::new(controller),
@@ -315,7 +366,16 @@ fn build(config: &Arc<Config>) -> Result<Parts, AppError> {
     if elected {
         wards.push(Box::new(owned_elector(config, &link, &control, leadership, &recorder)));
     }
-    Ok(Parts { recorder, control, fleet, link, metrics, wards })
+    let positions = Positions {
+        control: control_slot,
+        metrics: metrics.slot().clone(),
+        vault: vault.slot().clone(),
+        link: link.slot().clone(),
+        helper: helper_slot,
+        fleet: fleet_slot,
+        discovery: discovery_slot,
+    };
+    Ok(Parts { recorder, control, fleet, link, metrics, positions, wards })
 }
 
 fn owned_controller(
@@ -423,42 +483,4 @@ fn announce(config: &Arc<Config>, link: &LinkHandle) {
             tracing::warn!("could not publish our startup event: {error}");
         }
     });
-}
-
-/// What a successful login showed (`check --connect`).
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct ConnectReport {
-    /// The broker that answered, as `host:port`.
-    pub broker: String,
-    /// Its name for itself.
-    pub name: String,
-    /// Largest message it accepts, in bytes.
-    pub max_payload: u64,
-}
-
-/// Logs in once with the configured credentials and leaves again. The error is one sentence for people: what was tried and
-/// why it failed.
-pub fn connect_check(config: &Arc<Config>) -> Result<ConnectReport, String> {
-    let config = Arc::clone(config);
-    actix_rt::System::new().block_on(async move {
-        let recorder =
-            Recorder::new(&config.site).map_err(|error| quartermaster_actors::text::chain(&error))?;
-        let vault = VaultKeeper::start_alone(settings::vault(&config), Outside::real());
-        let discovery = Slot::new("discovery", 1);
-        let link = build_link(&config, &vault, &recorder, &discovery);
-        let owned = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
-        let overseer = Overseer::launch(OverseerSettings::default(), vec![Box::new(owned)], Arc::new(|_| ()));
-        let connected = link.ready(CONNECT_WITHIN).await;
-        let state = link.snapshot().state;
-        overseer.stop(STOP_WITHIN).await;
-        match state {
-            LinkState::Connected { server, server_name, max_payload } if connected => Ok(ConnectReport {
-                broker: server,
-                name: server_name,
-                max_payload: u64::try_from(max_payload).unwrap_or(u64::MAX),
-            }),
-            LinkState::Connecting { last_error, .. } if !last_error.is_empty() => Err(last_error),
-            _ => Err(format!("no broker answered within {CONNECT_WITHIN:?}")),
-        }
-    })
 }

@@ -79,6 +79,7 @@ impl Site {
             run_state: receiver,
             recorder: recorder.clone(),
             threads: 0,
+            host_ping_every: Duration::from_secs(10),
             shelf: Shelf::new(roster),
             publish: Arc::new(publish),
             wall_seconds: || 0,

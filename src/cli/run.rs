@@ -45,7 +45,7 @@ pub(super) fn run(args: &RunArgs, log: &LogArgs) -> Exit {
     };
     telemetry.reopen_on_hangup();
     log_warnings(&faults);
-    app::run(Arc::new(config), &RunOptions { pid_file: args.pid.clone() })
+    app::run(Arc::new(config), &RunOptions { pid_file: args.pid.clone(), ..RunOptions::default() })
 }
 
 /// Standard error may be closed; that is no reason to end otherwise than said.

@@ -21,4 +21,8 @@ mod link_election;
 mod link_kv;
 mod link_reconnects;
 mod link_replies;
+mod prove_flood;
+mod prove_signals;
+mod prove_site;
+mod prove_supervision;
 mod support_works;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix::{Actor, Context, Handler};
 use tokio::sync::watch;
 
-use super::messages::{DrainFleet, LeadershipChanged, PauseFleet, ResumeFleet};
+use super::messages::{DrainFleet, EndFleet, LeadershipChanged, PauseFleet, ResumeFleet};
 use super::state::{PausedBy, RunState};
 use crate::metrics::{Fact, Recorder};
 use crate::supervise::ExitNotice;
@@ -74,6 +74,17 @@ impl Handler<DrainFleet> for Controller {
 
     fn handle(&mut self, _: DrainFleet, _: &mut Self::Context) {
         self.change(|state| state.draining = true);
+    }
+}
+
+impl Handler<EndFleet> for Controller {
+    type Result = ();
+
+    fn handle(&mut self, _: EndFleet, _: &mut Self::Context) {
+        self.change(|state| {
+            state.draining = true;
+            state.ending = true;
+        });
     }
 }
 

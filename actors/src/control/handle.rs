@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::actor::Controller;
-use super::messages::{DrainFleet, LeadershipChanged, PauseFleet, ResumeFleet};
+use super::messages::{DrainFleet, EndFleet, LeadershipChanged, PauseFleet, ResumeFleet};
 use super::state::{RunState, RunStateReceiver};
 use crate::supervise::{AskError, Slot};
 
@@ -51,5 +51,10 @@ impl ControlHandle {
     /// Takes nothing new from now on.
     pub async fn drain(&self) -> Result<(), AskError> {
         self.slot.ask(DrainFleet, ASK_DEADLINE).await
+    }
+
+    /// Starts no more helpers from now on, beside taking nothing new.
+    pub async fn end(&self) -> Result<(), AskError> {
+        self.slot.ask(EndFleet, ASK_DEADLINE).await
     }
 }

@@ -29,3 +29,8 @@ pub struct LeadershipChanged {
 #[derive(Debug, actix::Message)]
 #[rtype(result = "()")]
 pub struct DrainFleet;
+
+/// Start no more helpers either: the time for what is in flight is over.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "()")]
+pub struct EndFleet;

@@ -6,5 +6,5 @@ mod state;
 
 pub use actor::Controller;
 pub use handle::ControlHandle;
-pub use messages::{DrainFleet, LeadershipChanged, PauseFleet, ResumeFleet};
+pub use messages::{DrainFleet, EndFleet, LeadershipChanged, PauseFleet, ResumeFleet};
 pub use state::{PausedBy, RunState, RunStateReceiver};

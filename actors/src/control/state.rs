@@ -22,18 +22,25 @@ pub struct RunState {
     pub leading: bool,
     /// True once a stop or drain was asked for: nothing new is admitted.
     pub draining: bool,
+    /// True once what is in flight has had its time: no helper is started any more, whoever waits for one.
+    pub ending: bool,
 }
 
 impl RunState {
     /// The state of a single instance that works.
     pub const fn working() -> Self {
-        Self { paused: None, leading: true, draining: false }
+        Self { paused: None, leading: true, draining: false, ending: false }
     }
 
     /// True while no helper, remote call or discovery may start: paused by an operator, or another member leads. (The
     /// peer calls both "paused", and so does the gauge `choria_provisioner_paused`.)
     pub const fn is_paused(&self) -> bool {
         self.paused.is_some() || !self.leading
+    }
+
+    /// True when a helper may be started.
+    pub const fn starts_helpers(&self) -> bool {
+        !self.is_paused() && !self.ending
     }
 
     /// True when a new host may be taken on.
@@ -54,6 +61,8 @@ mod tests {
         let standby = RunState { leading: false, ..RunState::working() };
         assert!(standby.is_paused() && !standby.admits());
         let draining = RunState { draining: true, ..RunState::working() };
-        assert!(!draining.is_paused() && !draining.admits());
+        assert!(!draining.is_paused() && !draining.admits() && draining.starts_helpers());
+        let ending = RunState { ending: true, ..draining };
+        assert!(!ending.is_paused() && !ending.admits() && !ending.starts_helpers());
     }
 }

@@ -7,19 +7,19 @@ use std::time::Duration;
 use actix::{
     Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, MessageResult, SpawnHandle, WrapFuture,
 };
-use actix_rt::Arbiter;
 use rand::RngExt;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::entry::State;
 use super::messages::{EndCycles, FleetSnapshot, HostNoticed, HostView, ObserveTroubled, RosterDue};
-use super::roster::Roster;
+use super::roster::{ENDED, Roster, STUCK};
 use super::terms::{Admission, Noticed, Passed, RosterSettings, Sighting, Verdict};
+use super::thread::{HostThread, MISSED_PINGS};
 use crate::control::RunStateReceiver;
 use crate::discovery::Seen;
 use crate::host::{
-    CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostProvisioner, HostSettings,
+    CommitPort, CycleStopAsked, Ending, HostAnswered, HostFinished, HostProvisioner, HostSettings,
     HostSilent, PlanSettings, Tools,
 };
 use crate::metrics::{Fact, Found, Recorder};
@@ -27,10 +27,8 @@ use crate::supervise::{ChildExited, ChildId, ExitCause, ExitNotice, Ping};
 
 /// Sightings waiting at most; what does not fit is counted by the sender, and the next discovery heals it.
 pub const MAILBOX: usize = 65_536;
-/// Time between two looks at whether the hosts' actors still answer.
-const HOST_PING_EVERY: Duration = Duration::from_secs(10);
-/// A host's actor that left this many of them unanswered is abandoned.
-const MISSED_PINGS: u32 = 3;
+/// Time between two looks at whether the hosts' actors still answer, unless a test wants it shorter.
+pub const HOST_PING_EVERY: Duration = Duration::from_secs(10);
 /// Roster entries handled in one go of the clock.
 const CLOCK_BATCH: usize = 1000;
 
@@ -49,6 +47,8 @@ pub struct FleetSettings {
     pub recorder: Recorder,
     /// Threads that the hosts' actors share; none: they run on the keeper's own, as tests with paused time need it.
     pub threads: usize,
+    /// Time between two looks at whether the hosts' actors still answer.
+    pub host_ping_every: Duration,
     /// Where the roster lies, so that it outlives a keeper that panics.
     pub shelf: Shelf,
     /// Where the numbers are published.
@@ -75,7 +75,7 @@ impl Shelf {
 
 struct Running {
     addr: Addr<HostProvisioner>,
-    thread: usize,
+    thread: u64,
     unanswered: u32,
 }
 
@@ -83,8 +83,10 @@ struct Running {
 pub struct FleetKeeper {
     settings: FleetSettings,
     running: HashMap<u64, Running>,
-    threads: Vec<Arbiter>,
+    threads: Vec<HostThread>,
     next_thread: usize,
+    threads_started: u64,
+    commit: CommitPort,
     timer: Option<(std::time::Instant, SpawnHandle)>,
     led: bool,
     _notice: ExitNotice,
@@ -94,11 +96,15 @@ impl FleetKeeper {
     /// A keeper, not yet started.
     pub fn new(settings: FleetSettings, notice: ExitNotice) -> Self {
         let led = settings.run_state.borrow().leading;
+        let shelf = settings.shelf.clone();
         Self {
             settings,
             running: HashMap::new(),
             threads: Vec::new(),
             next_thread: 0,
+            threads_started: 0,
+            // Not a message to this keeper: a host must never be configured on the word of one that was replaced.
+            commit: Arc::new(move |cycle| shelf.roster().commit(cycle)),
             timer: None,
             led,
             _notice: notice,
@@ -132,16 +138,18 @@ impl FleetKeeper {
             finished: address.clone().recipient(),
             silent: address.clone().recipient(),
             answered: address.clone().recipient(),
-            committed: address.clone().recipient(),
+            commit: Arc::clone(&self.commit),
             notice: ExitNotice::new(ChildId { name: "host", generation: cycle }, address.recipient()),
         };
         let thread = self.next_thread.checked_rem(self.threads.len()).unwrap_or_default();
         self.next_thread = self.next_thread.wrapping_add(1);
-        let addr = match self.threads.get(thread) {
-            Some(arbiter) => {
-                HostProvisioner::start_in_arbiter(&arbiter.handle(), move |_| HostProvisioner::new(host))
+        let (addr, thread) = match self.threads.get(thread) {
+            Some(thread) => {
+                let handle = thread.handle();
+                let start = move |_: &mut Context<_>| HostProvisioner::new(host);
+                (HostProvisioner::start_in_arbiter(&handle, start), thread.number())
             }
-            None => HostProvisioner::new(host).start(),
+            None => (HostProvisioner::new(host).start(), 0),
         };
         self.running.insert(cycle, Running { addr, thread, unanswered: 0 });
     }
@@ -234,24 +242,31 @@ impl FleetKeeper {
     }
 
     fn ping_hosts(&mut self, ctx: &mut Context<Self>) {
-        let stuck: Vec<_> = self
-            .running
-            .iter()
-            .filter(|(_, running)| running.unanswered >= MISSED_PINGS)
-            .map(|(cycle, running)| (*cycle, running.thread))
-            .collect();
-        for (cycle, thread) in stuck {
-            if let Some(arbiter) = self.threads.get_mut(thread) {
+        let mut blocked = Vec::new();
+        for thread in &mut self.threads {
+            if thread.is_blocked() {
                 // Whatever blocks the old thread, new cycles shall not meet it.
-                std::mem::replace(arbiter, Arbiter::new()).stop();
+                self.threads_started += 1;
+                let old = std::mem::replace(thread, HostThread::start(self.threads_started));
+                blocked.push(old.number());
+                old.stop();
             }
+            thread.ask();
+        }
+        let is_stuck =
+            |running: &Running| running.unanswered >= MISSED_PINGS || blocked.contains(&running.thread);
+        let stuck: Vec<_> =
+            self.running.iter().filter(|(_, running)| is_stuck(running)).map(|(cycle, _)| *cycle).collect();
+        // All of them off the list before the first is ended: that admits others.
+        self.running.retain(|_, running| !is_stuck(running));
+        for cycle in stuck {
             self.settings.recorder.record(Fact::ActorEnded {
                 actor: "host",
                 cause: ExitCause::Stuck.as_str(),
                 decision: "its host is tried again later".to_owned(),
             });
             let error = "its actor made no progress and was abandoned".to_owned();
-            self.end_cycle(cycle, Ending::Failed { cause: "stuck", error }, ctx);
+            self.end_cycle(cycle, Ending::Failed { cause: STUCK, error }, ctx);
         }
         let mut asked = Vec::with_capacity(self.running.len());
         for (cycle, running) in &mut self.running {
@@ -273,12 +288,13 @@ impl Actor for FleetKeeper {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        self.threads = (0..self.settings.threads).map(|_| Arbiter::new()).collect();
+        self.threads = (1..).take(self.settings.threads).map(HostThread::start).collect();
+        self.threads_started = self.threads.last().map_or(0, HostThread::number);
         let lost = self.settings.shelf.roster().recover(Instant::now().into_std());
         if lost > 0 {
             tracing::warn!(hosts = lost, "cycles were lost with their keeper and are started again");
         }
-        ctx.run_interval(HOST_PING_EVERY, Self::ping_hosts);
+        ctx.run_interval(self.settings.host_ping_every, Self::ping_hosts);
         self.watch(ctx);
         self.pump(ctx);
     }
@@ -291,9 +307,9 @@ impl Drop for FleetKeeper {
             running.addr.do_send(CycleStopAsked);
         }
         // The threads of cycles that still run end with the process.
-        for arbiter in self.threads.drain(..) {
+        for thread in self.threads.drain(..) {
             if self.running.is_empty() {
-                arbiter.stop();
+                thread.stop();
             }
         }
     }
@@ -368,14 +384,6 @@ impl Handler<HostAnswered> for FleetKeeper {
     }
 }
 
-impl Handler<HostCommitted> for FleetKeeper {
-    type Result = ();
-
-    fn handle(&mut self, HostCommitted { cycle }: HostCommitted, _: &mut Self::Context) {
-        self.settings.shelf.roster().committed(cycle);
-    }
-}
-
 impl Handler<ChildExited> for FleetKeeper {
     type Result = ();
 
@@ -387,7 +395,7 @@ impl Handler<ChildExited> for FleetKeeper {
             let decision = "its host is tried again later".to_owned();
             self.settings.recorder.record(Fact::ActorEnded { actor: "host", cause, decision });
             let error = format!("its actor ended unexpectedly ({cause})");
-            self.end_cycle(cycle, Ending::Failed { cause: "actor", error }, ctx);
+            self.end_cycle(cycle, Ending::Failed { cause: ENDED, error }, ctx);
         }
     }
 }
@@ -450,6 +458,20 @@ impl Handler<ObserveTroubled> for FleetKeeper {
         views.sort_by(|a, b| a.identity.cmp(&b.identity));
         views.truncate(most);
         MessageResult(views)
+    }
+}
+
+/// Ends actors of hosts in a forced way.
+#[cfg(feature = "testing")]
+impl Handler<super::messages::ForceHosts> for FleetKeeper {
+    type Result = usize;
+
+    fn handle(&mut self, force: super::messages::ForceHosts, _: &mut Self::Context) -> usize {
+        let forced: Vec<_> = self.running.values().take(force.most).collect();
+        for running in &forced {
+            running.addr.do_send(crate::supervise::Force(force.ending));
+        }
+        forced.len()
     }
 }
 

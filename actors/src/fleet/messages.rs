@@ -51,6 +51,17 @@ pub struct ObserveTroubled {
     pub most: usize,
 }
 
+/// Makes the actors of up to `most` hosts in a cycle end in a forced way; answers how many.
+#[cfg(feature = "testing")]
+#[derive(Debug, actix::Message)]
+#[rtype(result = "usize")]
+pub struct ForceHosts {
+    /// How.
+    pub ending: crate::supervise::Ending,
+    /// At most so many.
+    pub most: usize,
+}
+
 /// The keeper's clock.
 #[derive(Debug, actix::Message)]
 #[rtype(result = "()")]

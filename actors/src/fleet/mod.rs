@@ -10,10 +10,13 @@ mod roster;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod thread;
 
-pub use actor::{FleetKeeper, FleetSettings, Shelf};
+pub use actor::{FleetKeeper, FleetSettings, HOST_PING_EVERY, Shelf};
 pub use entry::{Entry, Failure, Phase, State};
 pub use handle::FleetHandle;
+#[cfg(feature = "testing")]
+pub use messages::ForceHosts;
 pub use messages::{EndCycles, FleetSnapshot, HostNoticed, HostView, ObserveTroubled};
 pub use retry::{RetryError, RetryPolicy};
 pub use roster::Roster;

@@ -18,6 +18,10 @@ use crate::host::{Ending, Step};
 const RESTART_GRACE: Duration = Duration::from_secs(15);
 /// The cause of a failure after which the host may have restarted all the same: the name of the step.
 const LOST_RESTART: &str = Step::Restart.name();
+/// The cause of a failure whose actor ended without saying how its cycle went.
+pub(super) const ENDED: &str = "actor";
+/// The cause of a failure whose actor made no progress.
+pub(super) const STUCK: &str = "stuck";
 /// How long a host that updates itself is left alone before a sighting counts again.
 const UPDATE_GRACE: Duration = Duration::from_secs(10);
 /// Of five hosts taken from the queue, this many may be newcomers before one that waits for a retry gets its turn.
@@ -202,11 +206,13 @@ impl Roster {
         }
     }
 
-    /// The host of this cycle may be configured from now on.
-    pub fn committed(&mut self, cycle: u64) {
-        if let Some(phase) = self.phase_of(cycle) {
-            *phase = Phase::Committed;
-        }
+    /// The host of this cycle may be configured from now on. False when the cycle is not (or no longer) this roster's: then
+    /// it must not be configured.
+    pub fn commit(&mut self, cycle: u64) -> bool {
+        self.answered(cycle);
+        let Some(phase) = self.phase_of(cycle) else { return false };
+        *phase = Phase::Committed;
+        true
     }
 
     /// A cycle has ended.
@@ -217,7 +223,7 @@ impl Roster {
         if *current != cycle {
             return Verdict::Unknown;
         }
-        let (began, was_silent) = (*since, *phase == Phase::Silent);
+        let (began, was_silent, committed) = (*since, *phase == Phase::Silent, *phase == Phase::Committed);
         if was_silent {
             self.counts.silent -= 1;
         }
@@ -245,6 +251,10 @@ impl Roster {
                 // Only ever later than the lock's window: a second refusal would extend nobody's wait but ours.
                 let retry_in = self.settings.busy + spread(self.settings.busy / 8, luck);
                 self.cool(&identity, began, retry_in, now);
+                Verdict::Retry { attempt, retry_in: Some(retry_in) }
+            }
+            Ending::Failed { cause: ENDED | STUCK, .. } if committed => {
+                let retry_in = self.lost_restart(&identity, began, now);
                 Verdict::Retry { attempt, retry_in: Some(retry_in) }
             }
             Ending::Failed { cause, error } => {
@@ -306,13 +316,11 @@ impl Roster {
     pub fn recover(&mut self, now: Instant) -> usize {
         let lost: Vec<_> = self.cycles.drain().map(|(_, identity)| identity).collect();
         for identity in &lost {
-            let Some(entry) = self.hosts.get_mut(identity) else { continue };
+            let Some(entry) = self.hosts.get(identity) else { continue };
             let State::InFlight { phase, since, .. } = entry.state else { continue };
             match phase {
                 Phase::Committed => {
-                    let error = "its keeper ended while it was being configured".to_owned();
-                    entry.failure = Some(Failure { cause: LOST_RESTART, error, at: now });
-                    self.cool(identity, since, 2 * RESTART_GRACE, now);
+                    self.lost_restart(identity, since, now);
                 }
                 Phase::Silent => {
                     self.counts.silent -= 1;
@@ -324,6 +332,20 @@ impl Roster {
             }
         }
         lost.len()
+    }
+
+    /// The actor of a host that may be configured is gone, and with it the knowledge whether the host was told to restart.
+    /// It is left time to come up before it is tried again, so that it is not configured twice without need.
+    fn lost_restart(&mut self, identity: &Identity, began: Instant, now: Instant) -> Duration {
+        let error = "its actor or keeper ended while it was being configured".to_owned();
+        if let Some(entry) = self.hosts.get_mut(identity) {
+            entry.failures += 1;
+            entry.failing_since.get_or_insert(now);
+            entry.failure = Some(Failure { cause: LOST_RESTART, error, at: now });
+        }
+        let wait = 2 * RESTART_GRACE;
+        self.cool(identity, began, wait, now);
+        wait
     }
 
     /// Forgets every host that is not in a cycle (leadership was lost).

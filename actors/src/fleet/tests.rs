@@ -308,13 +308,38 @@ fn a_restarted_keeper_leaves_a_configured_host_time_to_restart() {
     let mut b = bench();
     b.answered("a", 0);
     let (_, cycle) = b.admit(0).unwrap();
-    b.roster.committed(cycle);
+    assert!(b.roster.commit(cycle));
     let now = b.at(1);
     b.roster.recover(now);
     assert_eq!(b.admit(2), None);
     assert_eq!(b.state("a"), "cooling");
     let now = b.at(4);
     assert!(b.roster.confirm(&id("a"), now).is_some());
+}
+
+#[test]
+fn a_cycle_that_was_replaced_may_not_configure_its_host() {
+    let mut b = bench();
+    b.answered("a", 0);
+    let (_, old) = b.admit(0).unwrap();
+    let now = b.at(1);
+    b.roster.recover(now);
+    let (_, new) = b.admit(1).unwrap();
+    assert!(!b.roster.commit(old));
+    assert!(b.roster.commit(new));
+}
+
+#[test]
+fn a_configured_host_whose_actor_ended_is_left_time_to_restart() {
+    let mut b = bench();
+    b.answered("a", 0);
+    let (_, cycle) = b.admit(0).unwrap();
+    assert!(b.roster.commit(cycle));
+    b.finish(cycle, Ending::Failed { cause: "actor", error: "panicked".into() }, 1);
+    assert_eq!(b.state("a"), "cooling");
+    let now = b.at(4);
+    assert!(b.roster.confirm(&id("a"), now).is_some());
+    assert_eq!(b.state("a"), "held");
 }
 
 #[test]

@@ -231,7 +231,7 @@ async fn perform(
     must_panic: bool,
 ) -> Result<(HelperReply, Vec<String>), HelperError> {
     let settings = &parts.settings;
-    if parts.run_state.borrow().is_paused() {
+    if !parts.run_state.borrow().starts_helpers() {
         return Err(HelperError::Paused { program: settings.program.clone() });
     }
     let say = |line| {

@@ -8,9 +8,9 @@ use quartermaster_proto::choria::identity::Identity;
 use rand::RngExt;
 use tokio::time::Instant;
 
-use super::messages::{CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostSilent, Kept};
+use super::messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
 use super::plan::Plan;
-use super::ports::{HostCall, Tools};
+use super::ports::{CommitPort, HostCall, Tools};
 use super::terms::{At, Effect, Input, PlanSettings};
 use crate::control::RunStateReceiver;
 use crate::link::ConflictFlag;
@@ -42,8 +42,8 @@ pub struct HostSettings {
     pub silent: Recipient<HostSilent>,
     /// The owner's ears.
     pub answered: Recipient<HostAnswered>,
-    /// The owner's ears.
-    pub committed: Recipient<HostCommitted>,
+    /// Asked before the host is configured.
+    pub commit: CommitPort,
     /// Tells the owner of the actor's end, panic included.
     pub notice: ExitNotice,
 }
@@ -59,7 +59,7 @@ pub struct HostProvisioner {
     finished: Recipient<HostFinished>,
     silent: Recipient<HostSilent>,
     answered: Recipient<HostAnswered>,
-    committed: Recipient<HostCommitted>,
+    commit: CommitPort,
     conflict: ConflictFlag,
     has_answered: bool,
     stop_asked: bool,
@@ -80,7 +80,7 @@ impl HostProvisioner {
             finished: settings.finished,
             silent: settings.silent,
             answered: settings.answered,
-            committed: settings.committed,
+            commit: settings.commit,
             conflict: ConflictFlag::default(),
             has_answered: false,
             stop_asked: false,
@@ -97,9 +97,11 @@ impl HostProvisioner {
         };
         let was_committed = self.plan.is_committed();
         let effect = self.plan.handle(input, at);
-        if self.plan.is_committed() && !was_committed {
-            // Before the call goes out: an owner that has to start over must know that this host may be configured.
-            self.committed.do_send(HostCommitted { cycle: self.cycle });
+        // Before the call goes out: an owner that has to start over must know that this host may be configured, and a
+        // cycle that it has replaced meanwhile must not configure the host a second time.
+        if self.plan.is_committed() && !was_committed && !(self.commit)(self.cycle) {
+            tracing::debug!(host = %self.identity, "this cycle was replaced and ends");
+            return ctx.stop();
         }
         if let Some(remark) = self.plan.take_remark() {
             tracing::warn!(host = %self.identity, "{remark}");
@@ -188,8 +190,12 @@ impl Actor for HostProvisioner {
 impl Handler<CycleStopAsked> for HostProvisioner {
     type Result = ();
 
-    fn handle(&mut self, _: CycleStopAsked, _: &mut Self::Context) {
-        // Read at the next step: a call in flight ends first, and a committed cycle runs to its restart.
+    fn handle(&mut self, _: CycleStopAsked, ctx: &mut Self::Context) {
+        if self.plan.leaves_host_as_it_was() {
+            // A helper, or its turn, is not waited for: its process ends when nobody wants the answer.
+            return self.carry_out(Effect::Finish(Ending::Interrupted), ctx);
+        }
+        // Read at the next step: a call with an effect ends first, and a committed cycle runs to its restart.
         self.stop_asked = true;
     }
 }

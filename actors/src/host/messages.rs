@@ -88,11 +88,3 @@ pub struct HostAnswered {
 #[derive(Debug, actix::Message)]
 #[rtype(result = "()")]
 pub struct CycleStopAsked;
-
-/// The host may be configured from now on; its cycle runs to the restart.
-#[derive(Debug, actix::Message)]
-#[rtype(result = "()")]
-pub struct HostCommitted {
-    /// The cycle's number.
-    pub cycle: u64,
-}

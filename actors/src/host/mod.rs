@@ -12,8 +12,8 @@ mod tests;
 
 pub use actor::{HostProvisioner, HostSettings};
 pub use error::HostError;
-pub use messages::{CycleStopAsked, Ending, HostAnswered, HostCommitted, HostFinished, HostSilent, Kept};
+pub use messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
 pub use plan::Plan;
-pub use ports::{Answer, Boxed, HelperPort, HostCall, LinkPort, Tools, VaultPort};
+pub use ports::{Answer, Boxed, CommitPort, HelperPort, HostCall, LinkPort, Tools, VaultPort};
 pub use steps::{Features, STEPS, Step, StepSpec};
 pub use terms::{At, CallFailure, Effect, HelperFailure, Input, PlanSettings, SealedForHost};

@@ -91,6 +91,11 @@ impl Plan {
         self.committed
     }
 
+    /// Whether the cycle can be dropped right now, in the middle of its step, with the host as it was.
+    pub fn leaves_host_as_it_was(&self) -> bool {
+        !self.committed && self.step.spec().is_some_and(|spec| !spec.effect)
+    }
+
     /// Something worth a warning that did not stop the cycle; taken once.
     pub const fn take_remark(&mut self) -> Option<String> {
         self.remark.take()

@@ -44,6 +44,10 @@ impl fmt::Debug for HostCall {
     }
 }
 
+/// Enters in the roster that the host of this cycle may be configured from now on. False when the cycle is no longer the
+/// roster's: its actor was given up, or its keeper was replaced, and another cycle may be under way.
+pub type CommitPort = Arc<dyn Fn(u64) -> bool + Send + Sync>;
+
 /// Calls to hosts.
 pub trait LinkPort: Send + Sync {
     /// Calls a host; ends by the deadline of the agent.
