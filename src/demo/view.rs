@@ -32,6 +32,7 @@ impl View {
             let bar = ProgressBar::with_draw_target(Some(servers), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{bar:40} {pos}/{len} provisioned, {msg} [{elapsed}]");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_message("starting");
             bar
         });
         Self { bar, servers, last: None }

@@ -7,6 +7,7 @@
 mod canary_forms;
 mod canary_run;
 mod emulate_client;
+mod emulate_crowds;
 mod emulate_demo;
 mod emulate_fleet;
 mod emulate_hostile;
