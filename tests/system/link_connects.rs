@@ -67,6 +67,18 @@ async fn a_broker_with_a_strangers_certificate_is_refused_until_it_is_trusted() 
 }
 
 #[actix::test]
+async fn a_broker_that_wants_a_client_certificate_says_so_until_it_gets_one() {
+    let authority = Authority::new("fleet authority");
+    let Some(broker) = BrokerOptions::new().tls(&authority).verify_clients().start() else { return };
+    let credentials = TestCredentials::default();
+    credentials.set_tls(&authority, None);
+    let link = Link::start(credentials, |settings| settings.servers = at(&[&broker]));
+    eventually("it says what TLS said", || link.said().iter().any(|line| line.contains("TLS failed"))).await;
+    link.credentials.set_tls(&authority, Some(&authority.client("provisioner.example.net")));
+    link.ready().await;
+}
+
+#[actix::test]
 async fn a_broker_without_tls_is_no_candidate_when_tls_is_required() {
     let Some(broker) = BrokerOptions::new().start() else { return };
     let credentials = TestCredentials::default();

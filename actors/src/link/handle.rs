@@ -50,7 +50,7 @@ impl LinkParts {
         Self {
             credentials,
             broker: Arc::new(super::NatsBroker),
-            resolver: Arc::new(super::SystemResolver),
+            resolver: Arc::new(super::SystemResolver::new()),
             clock,
             random: Arc::new(rand::random),
             random_u32: Arc::new(rand::random),

@@ -133,7 +133,13 @@ fn fault(error: &async_nats::ConnectError) -> ConnectFault {
         ConnectErrorKind::AuthorizationViolation => ConnectFault::Refused(detail),
         ConnectErrorKind::Authentication => ConnectFault::Credentials(detail),
         ConnectErrorKind::Tls => ConnectFault::Tls(detail),
-        _ if detail.contains("certificate") || detail.contains("TLS") => ConnectFault::Tls(detail),
+        // What TLS says reaches us as an input or output error, with the library's or the peer's words for it.
+        _ if ["certificate", "tls", "fatal alert"]
+            .iter()
+            .any(|word| detail.to_lowercase().contains(word)) =>
+        {
+            ConnectFault::Tls(detail)
+        }
         _ => ConnectFault::Network(detail),
     }
 }

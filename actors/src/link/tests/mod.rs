@@ -4,4 +4,5 @@ mod connecting;
 mod discoveries;
 mod pending;
 mod servers;
+mod srv;
 mod support;
