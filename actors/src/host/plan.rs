@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 use super::error::HostError;
 use super::messages::{Ending, Kept};
 use super::steps::{Features, STEPS, Step};
-use super::terms::{At, Effect, Input, PlanSettings, SealedForHost};
+use super::terms::{At, CallFailure, Effect, Input, PlanSettings, SealedForHost};
 
 /// Delay after failed try k, in milliseconds, before it is varied by half either way (choria.md 12.4; index 0 unused).
 const TRY_BACKOFF_MS: [u64; 11] = [500, 750, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000];
@@ -114,7 +114,7 @@ impl Plan {
             Input::Begin => self.enter_first(at),
             Input::Due => self.attempt(at),
             Input::Replied(Ok(payload)) => self.replied(&payload, at),
-            Input::Replied(Err(failure)) => self.call_failed(failure.reason, failure.again, at),
+            Input::Replied(Err(failure)) => self.unanswered(failure, at),
             Input::Verified(Ok(claims)) => {
                 self.claims = Some(claims);
                 self.enter_after(Step::Jwt, at)
@@ -362,6 +362,16 @@ impl Plan {
     fn unusable(&mut self, error: &RpcError, at: At) -> Result<Effect, Stop> {
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
         self.call_failed(format!("unusable answer: {error}{cause}"), true, at)
+    }
+
+    /// A server may end before its agreement to shut down is on the wire, and nobody answers the later tries: silence on
+    /// all of them is what was asked for. One that lives on after all is found again.
+    fn unanswered(&mut self, failure: CallFailure, at: At) -> Result<Effect, Stop> {
+        let last = self.step.spec().is_none_or(|spec| self.tries >= spec.tries);
+        if self.step == Step::Shutdown && failure.silent && last {
+            return Err(Stop(Ending::ShutDown { msg: self.helper_msg() }));
+        }
+        self.call_failed(failure.reason, failure.again, at)
     }
 
     fn call_failed(&mut self, reason: String, again: bool, at: At) -> Result<Effect, Stop> {

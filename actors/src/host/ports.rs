@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use super::terms::{CallFailure, HelperFailure, SealedForHost};
 use crate::helper::{HelperError, HelperHandle, RunHelper};
-use crate::link::{Call, ConflictFlag, LinkHandle, Retry};
+use crate::link::{Call, CallError, ConflictFlag, LinkHandle, Retry};
 use crate::text::chain;
 use crate::vault::VaultHandle;
 
@@ -94,9 +94,11 @@ impl LinkPort for LinkHandle {
         Box::pin(async move {
             let call = Call { identity, agent, action, data, conflict };
             let answer = LinkHandle::call(&handle, call).await;
-            answer
-                .map(|answer| answer.payload)
-                .map_err(|error| CallFailure { again: error.retry() == Retry::Later, reason: chain(&error) })
+            answer.map(|answer| answer.payload).map_err(|error| CallFailure {
+                again: error.retry() == Retry::Later,
+                silent: matches!(error, CallError::TimedOut { .. }),
+                reason: chain(&error),
+            })
         })
     }
 }

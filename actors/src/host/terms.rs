@@ -48,6 +48,8 @@ pub struct CallFailure {
     pub reason: String,
     /// Whether another try may help.
     pub again: bool,
+    /// The request went out and nothing came back in time.
+    pub silent: bool,
 }
 
 /// A helper run that brought no decision.

@@ -115,9 +115,11 @@ impl LinkPort for FakeFleet {
             let wait = if answer.is_some() { Duration::from_millis(5) } else { NO_REPLY_AFTER };
             tokio::time::sleep(wait).await;
             me.talking.fetch_sub(1, Ordering::SeqCst);
-            answer
-                .map(String::into_bytes)
-                .ok_or(CallFailure { reason: "no reply within 22s".into(), again: true })
+            answer.map(String::into_bytes).ok_or(CallFailure {
+                reason: "no reply within 22s".into(),
+                again: true,
+                silent: true,
+            })
         })
     }
 }

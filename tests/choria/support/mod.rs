@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// How long anything may take that normally takes seconds: generous, because the machine is shared, and it only bounds a
 /// failure.
-pub const PATIENCE: Duration = Duration::from_secs(75);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Looks for something another process writes until it is there.
 ///

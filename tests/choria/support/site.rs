@@ -5,9 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::PATIENCE;
-use super::wait_for;
-
 /// Looks up `answers/IDENTITY`: as a script it is given the recorded input and must print the reply, else it is the reply.
 const HELPER: &str = r#"#!/bin/sh
 set -eu
@@ -56,13 +53,6 @@ impl Site {
                 fs::read_to_string(self.folder.join("received").join(server).join(n.to_string())).ok()
             })
             .collect()
-    }
-
-    /// Waits until the helper has been called `times` times about a server.
-    pub fn wait(&self, server: &str, times: usize) -> Vec<String> {
-        wait_for(&format!("call {times} of the helper about {server}"), PATIENCE, || {
-            Some(self.received(server)).filter(|calls| calls.len() >= times)
-        })
     }
 }
 

@@ -146,6 +146,9 @@ fn every_step_that_fails_for_good_is_the_cause_and_is_tried_as_often_as_the_peer
     let story =
         world(plain()).helper(r#"{"shutdown":true}"#).on(Step::Shutdown, vec![Says::Nothing; 9]).play();
     assert_eq!(story.asked.iter().filter(|asked| *asked == "choria_provision#shutdown").count(), 3);
+    assert_eq!(story.ending, Ending::ShutDown { msg: String::new() });
+    let refused = vec![Says::Refuses("something broke"); 9];
+    let story = world(plain()).helper(r#"{"shutdown":true}"#).on(Step::Shutdown, refused).play();
     assert_eq!(cause(&story), "shutdown");
 }
 

@@ -125,10 +125,14 @@ impl World {
             Says::Data(data) => body(0, "OK", data),
             Says::Refuses(text) => body(1, text, json!({})),
             Says::Garbage => Ok(b"{\"action\"".to_vec()),
-            Says::Nothing => Err(CallFailure { reason: "no reply within 22s".into(), again: true }),
-            Says::TooLarge => {
-                Err(CallFailure { reason: "2 MiB over the limit of 1 MiB".into(), again: false })
+            Says::Nothing => {
+                Err(CallFailure { reason: "no reply within 22s".into(), again: true, silent: true })
             }
+            Says::TooLarge => Err(CallFailure {
+                reason: "2 MiB over the limit of 1 MiB".into(),
+                again: false,
+                silent: false,
+            }),
         })
     }
 
