@@ -379,3 +379,6 @@ fn no_secret_is_shown_by_debug() {
     let text = format!("{loaded:?}");
     assert!(!text.contains("t0ken-secret") && !text.contains("s3cret-pass"), "{text}");
 }
+
+#[path = "sample_tests.rs"]
+mod samples;
