@@ -17,6 +17,8 @@ use super::canary_forms::Canaries;
 use super::hostile_field::node;
 use super::support::{Authority, Broker, BrokerOptions, Daemon, append, eventually, replace};
 
+/// A token that YAML takes for a number.
+const NUMBER: &str = "918273645546372819";
 const TOKEN: &str = "canary-token-5f0c9e77ab";
 const PASSWORD: &str = "canary-password-8d21be04";
 const INHERITED: &str = "canary-inherited-31f7aa90";
@@ -116,6 +118,7 @@ impl Scene {
         let mut canaries = Canaries::default();
         for (what, text) in [
             ("the provisioning token", TOKEN),
+            ("a token that is a number", NUMBER),
             ("the inherited password", INHERITED),
             ("a setting of the helper", SETTING),
             ("a policy of the helper", POLICY),
@@ -226,7 +229,10 @@ impl Scene {
         let broken = self.files.dir.join("broken.yaml");
         let yaml = std::fs::read_to_string(&self.files.config).unwrap();
         let mut lines: Vec<String> = yaml.lines().map(|line| line.replace("site:", "sight:")).collect();
-        lines.push(format!("token: [{TOKEN}]\nbroker_provisioning_password: {{secret: {PASSWORD}}}"));
+        // A number is no text, and what it is must not be told.
+        lines
+            .retain(|line| !line.starts_with("token:") && !line.starts_with("broker_provisioning_password:"));
+        lines.push(format!("token: {NUMBER}\nbroker_provisioning_password: {{secret: {PASSWORD}}}"));
         std::fs::write(&broken, lines.join("\n")).unwrap();
         let config = self.files.config.clone();
         for (name, file, more) in [

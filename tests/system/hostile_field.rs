@@ -22,6 +22,8 @@ pub enum Fate {
     Refused(&'static str, &'static str),
     /// As [`Fate::Refused`], but the helper has been asked by then.
     Decided(&'static str, &'static str),
+    /// As [`Fate::Decided`], but it has taken its configuration and reports it wrongly.
+    Misreported(&'static str, &'static str),
     /// Somebody else has its lock.
     Busy,
     /// Configured and restarted, and back in provisioning mode.
@@ -137,7 +139,7 @@ impl Field {
         );
         fates.extend(self.strangers.iter().map(|(name, _)| (name.clone(), "its name", fate_of_names)));
 
-        let end = std::time::Instant::now() + Duration::from_secs(120);
+        let end = std::time::Instant::now() + Duration::from_mins(2);
         loop {
             self.daemon.assert_alive();
             let lines = self.daemon.lines();
@@ -189,8 +191,8 @@ impl Field {
         let failed = || lines.iter().any(|line| line["host"] == name && is_ending(line));
         match fate {
             Fate::Provisioned => self.record(name).phase == Phase::Provisioned,
-            Fate::Refused(..) | Fate::Decided(..) | Fate::Busy | Fate::CameBack => failed(),
             Fate::Quiet => true,
+            _ => failed(),
         }
     }
 
@@ -199,7 +201,7 @@ impl Field {
         for (_, _, fate) in fates {
             let causes: &[&str] = match fate {
                 Fate::Provisioned => &["provisioned"],
-                Fate::Refused(cause, _) | Fate::Decided(cause, _) => &[cause],
+                Fate::Refused(cause, _) | Fate::Decided(cause, _) | Fate::Misreported(cause, _) => &[cause],
                 Fate::Busy => &["busy"],
                 Fate::CameBack => &["provisioned", "came_back"],
                 Fate::Quiet => &[],
@@ -226,6 +228,7 @@ impl Field {
             Fate::Provisioned => (1, 1, None, ""),
             Fate::Refused(cause, reason) => (0, 0, Some(cause), reason),
             Fate::Decided(cause, reason) => (0, 1, Some(cause), reason),
+            Fate::Misreported(cause, reason) => (record.configures.max(1), 1, Some(cause), reason),
             Fate::Busy => (0, 0, Some("busy"), "Another provisioner holds the lock of"),
             Fate::CameBack => {
                 (1, 1, Some("came_back"), "it came back in provisioning mode after its restart")

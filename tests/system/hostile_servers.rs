@@ -1,7 +1,10 @@
 //! Each hostile server fails alone: for its own reason, told once and counted, while its neighbours are provisioned.
 
-use super::hostile_field::{Fate, Field, Kind, Row};
-use Fate::{Busy, CameBack, Decided, Provisioned, Quiet, Refused};
+use quartermaster::emulate::NetworkFiles;
+
+use super::hostile_field::{Fate, Field, Kind, Row, node};
+use super::support::{eventually, replace};
+use Fate::{Busy, CameBack, Decided, Misreported, Provisioned, Quiet, Refused};
 
 /// Every way of answering wrongly, without certificate requests.
 const ROWS: &[Row] = &[
@@ -12,6 +15,7 @@ const ROWS: &[Row] = &[
     ("facts:300KiB", Provisioned),
     ("duplicate", Provisioned),
     ("late:1500ms", Provisioned),
+    ("late:5s/inventory", Refused("inventory", "failed after 5 tries: no reply within")),
     ("two_replies", Refused("conflict", "two different replies to one request")),
     ("lock:10m", Busy),
     ("wrong_token", Refused("jwt", "failed after 1 tries: it refused: Incorrect provision token")),
@@ -62,6 +66,8 @@ const ROWS: &[Row] = &[
     ("abort_configure:1", Provisioned),
     ("abort_configure:9", Decided("configure", "failed after 5 tries: it refused:")),
     ("lose_reply:1/jwt", Provisioned),
+    ("missing_outputs/configure", Misreported("configure", "unusable answer: `message` should be")),
+    ("wrong_types/configure", Misreported("configure", "unusable answer: `message` should be")),
     ("relapse:9", CameBack),
 ];
 
@@ -77,4 +83,23 @@ async fn in_an_issuer_network_over_tls_each_hostile_server_fails_alone() {
     let rows = ROWS;
     let Some(field) = Field::start(Kind::Issuer, rows, &[], |_| {}).await else { return };
     field.check(rows, Provisioned).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_attempt_is_told_and_counted_once_with_its_number() {
+    let rows = &[("jwt_hs256", Refused("token", ""))];
+    let often = |files: &NetworkFiles| replace(&files.config, "  first: 10m", "  first: 1s\n  cap: 1s");
+    let Some(mut field) = Field::start(Kind::Plain, rows, &[], often).await else { return };
+    field.daemon.listens().await;
+    let attempts = |field: &Field| -> Vec<u64> {
+        let lines = field.daemon.lines();
+        let of_it = lines.iter().filter(|line| line["cause"] == "token" && line["host"] == node(1));
+        of_it.map(|line| line["attempt"].as_u64().unwrap()).collect()
+    };
+    eventually("it is tried again and again", || attempts(&field).len() >= 4).await;
+    let counted = || field.daemon.metric("quartermaster_cycle_ends_total", "cause")["token"];
+    let (before, seen, after) = (counted(), attempts(&field), counted());
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>());
+    assert!((before..=after).contains(&(seen.len() as u64)), "{before} {} {after}", seen.len());
+    assert_eq!(field.fleet.server(&node(1)).unwrap().record.configures, 0);
 }

@@ -71,12 +71,19 @@ impl fmt::Debug for Call {
 }
 
 /// The one reply that counted: its hash held, and host, agent and request were the right ones.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The payload: an RPC reply, see `rpc::decode_reply`.
     pub payload: Vec<u8>,
     /// From publishing the request to the reply.
     pub took: Duration,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A host's token is in one of them.
+        write!(f, "Answer({} bytes after {:?})", self.payload.len(), self.took)
+    }
 }
 
 /// Why a call has no answer.

@@ -118,7 +118,7 @@ impl Daemon {
     fn web_port(&self) -> Option<u16> {
         const SAID: &str = "Listening for web requests on http://127.0.0.1:";
         let log = [self.stderr(), self.stdout()].concat();
-        let logged = log.split(SAID).nth(1).and_then(|rest| port_of(rest));
+        let logged = log.split(SAID).nth(1).and_then(port_of);
         logged.or_else(|| port_of(std::fs::read_to_string(self.dir.join("log")).ok()?.split(SAID).nth(1)?))
     }
 }
