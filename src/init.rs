@@ -71,7 +71,10 @@ fn be_init(name: &OsString, arguments: Vec<OsString>) -> io::Result<u8> {
 /// Starts this program again, under the same name and with the same arguments. In a group of its own, since a terminal sends its
 /// signals to a whole group: with both of us in it, each would arrive twice, and the second interrupt means "at once".
 fn start(name: &OsString, arguments: Vec<OsString>) -> io::Result<Pid> {
-    let child = Command::new("/proc/self/exe").arg0(name).args(arguments).process_group(0).spawn()?;
+    // By its path, so that it has its usual name in lists of processes; by the link when the file was replaced or removed.
+    let path = std::env::current_exe().ok().filter(|path| path.is_file());
+    let program = path.unwrap_or_else(|| "/proc/self/exe".into());
+    let child = Command::new(program).arg0(name).args(arguments).process_group(0).spawn()?;
     let pid = Pid::from_child(&child);
     let terminal = io::stdin();
     if rustix::termios::isatty(&terminal) {

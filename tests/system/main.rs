@@ -12,6 +12,7 @@ mod emulate_crowds;
 mod emulate_demo;
 mod emulate_fleet;
 mod emulate_hostile;
+mod helper_first_process;
 mod hostile_field;
 mod hostile_policies;
 mod hostile_requests;
