@@ -231,6 +231,14 @@ mod tests {
     }
 
     #[test]
+    fn every_name_is_documented() {
+        let page = include_str!("../../docs/emulator.md");
+        for (name, _) in TABLE {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+
+    #[test]
     fn no_name_stands_twice() {
         let names: std::collections::BTreeSet<_> = TABLE.iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), TABLE.len());

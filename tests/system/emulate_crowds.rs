@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::support::{Broker, BrokerOptions, Daemon, append, eventually, replace};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 const STARTUP: &str = "choria.lifecycle.event.startup.provision_mode_server";
 
 /// A plain network with the files of its provisioner; each helper run leaves a line.
