@@ -13,6 +13,7 @@
 )]
 
 mod busy;
+mod elected;
 mod emulated;
 mod endings;
 mod networks;
