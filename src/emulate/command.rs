@@ -53,7 +53,7 @@ pub struct Args {
     /// The servers may be upgraded
     #[arg(long)]
     pub upgradable: bool,
-    /// What goes wrong: KIND[:ARGUMENT][/ACTION]=WHO, where WHO is a share, `all`, a fixed @identity, or several with +
+    /// What goes wrong: `KIND[:ARGUMENT][/ACTION]=WHO`, where WHO is a share, `all`, a fixed @identity, or several with +
     #[arg(long, value_name = "FAULTS", value_parser = FaultPlan::parse)]
     pub fault: Vec<FaultPlan>,
     /// Wait this long before each reply

@@ -1,7 +1,7 @@
 //! `quartermaster emulate`: a fleet of emulated Choria servers in provisioning mode, for demos, load and fault tests.
 //!
 //! [`server`] decides, as a pure state machine; [`fleet`] runs many of them over real connections; [`fault`] says what
-//! goes wrong with whom; [`prepare`] writes the files of a whole test network.
+//! goes wrong with whom; [`prepare()`] writes the files of a whole test network.
 
 mod arguments;
 mod clock;

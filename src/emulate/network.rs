@@ -94,7 +94,7 @@ impl Network {
         self.signer.as_ref().map(|key| hex::encode(key.verifying_key().to_bytes()))
     }
 
-    /// The network in a directory that [`super::prepare`] has written.
+    /// The network in a directory that [`super::prepare()`] has written.
     pub fn load(dir: &Path) -> Result<Self, NetworkError> {
         let read = |name: &str| {
             let path = dir.join(name);
