@@ -29,3 +29,4 @@ mod prove_signals;
 mod prove_site;
 mod prove_supervision;
 mod support_works;
+mod watch_pages;
