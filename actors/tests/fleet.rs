@@ -9,7 +9,8 @@ use actix::{Actor, Context, Handler};
 use quartermaster_actors::control::RunState;
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, Seen, SeenSink};
 use quartermaster_actors::fleet::{
-    Counts, FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, RetryPolicy, RosterSettings, Shelf,
+    Counts, FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, ForceHosts, RetryPolicy, RosterSettings,
+    Shelf,
 };
 use quartermaster_actors::host::{Features, HelperFailure, PlanSettings};
 use quartermaster_actors::metrics::Recorder;
@@ -308,4 +309,48 @@ async fn a_keeper_that_ends_in_any_way_leaves_no_host_behind() {
         })
         .await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hung_host_fails_alone_and_is_tried_again() {
+    run_local(async {
+        let slow = FakeHelper::new(Duration::from_secs(20), |_| Ok(r#"{"configuration":{"a":"b"}}"#.into()));
+        let mut site = Site::start(roster(), slow).await;
+        site.add(names("web", 8), FakeHost::default());
+        site.discover_every(MINUTE);
+        site.until(MINUTE, |site| site.helper.runs() == 8).await;
+        let keeper = site.slot.addr().unwrap();
+        assert_eq!(keeper.send(ForceHosts { ending: Ending::Hang, most: 1 }).await.unwrap(), 1);
+        site.until(MINUTE, |site| site.hosts.restarted() == 7).await;
+        site.until(MINUTE, |site| site.fleet.snapshot().failed == 1).await;
+        let troubled = site.fleet.troubled(10).await.unwrap();
+        assert_eq!(troubled[0].failure.as_ref().unwrap().0, "stuck");
+        site.until(5 * MINUTE, |site| site.hosts.restarted() == 8).await;
+        assert_eq!(site.hosts.configured_twice(), Vec::<String>::new());
+        assert_eq!(site.fleet.snapshot().failed, 1);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_keeper_that_hangs_and_is_replaced_lets_no_host_be_configured_twice() {
+    run_local(async {
+        let slow = FakeHelper::new(Duration::from_secs(2), |_| Ok(r#"{"configuration":{"a":"b"}}"#.into()));
+        let mut site = Site::start(roster(), slow).await;
+        site.add(names("web", 12), FakeHost::default());
+        for name in names("web", 12) {
+            site.announce(&name);
+        }
+        site.until(MINUTE, |site| site.helper.runs() == 12).await;
+        // The old keeper is still there, and so are its hosts; they only have no ear any more.
+        let old = site.slot.addr().unwrap();
+        old.do_send(Force(Ending::Hang));
+        sleep(Duration::from_secs(1)).await;
+        site.start_keeper();
+        site.until(5 * MINUTE, |site| site.hosts.restarted() == 12).await;
+        sleep(5 * MINUTE).await;
+        assert_eq!(site.hosts.configured_twice(), Vec::<String>::new());
+        assert!(old.connected());
+    })
+    .await;
 }

@@ -15,7 +15,7 @@ use actix::dev::ToEnvelope;
 use actix::{Actor, Handler};
 use quartermaster::app::{App, Positions, RunOptions};
 use quartermaster_actors::fleet::ForceHosts;
-use quartermaster_actors::supervise::{ChildState, Ending, ExitCause, Force, Slot};
+use quartermaster_actors::supervise::{ChildState, Ending, ExitCause, Force, Slot, SupervisionSnapshot};
 
 use super::prove_site::{Inside, PATIENCE, Site, watched_closely};
 
@@ -124,6 +124,58 @@ async fn a_host_whose_actor_ends_in_any_way_fails_visibly_and_is_provisioned_lat
     }
     let snapshot = inside.overseer.snapshot();
     assert_eq!(snapshot.child("fleet").unwrap().child.generation, 1, "their keeper lives on: {snapshot:?}");
+}
+
+/// Whoever is in the position ends so; nobody may be there, since others were hit before.
+fn strike<A>(slot: &Slot<A>, ending: Ending)
+where
+    A: Actor + Handler<Force>,
+    A::Context: ToEnvelope<A, Force>,
+{
+    if let Some(addr) = slot.addr() {
+        addr.do_send(Force(ending));
+    }
+}
+
+#[tokio::test]
+async fn every_server_is_provisioned_while_actors_end_all_over_the_place() {
+    let Some(site) = Site::new() else { return };
+    site.yaml("workers: 4");
+    site.helper_also("sleep 0.1");
+    let inside = site.inside(|_| ()).await;
+    let at = inside.positions.clone();
+    let fleet = site.servers("web", 150, |_| ()).await;
+    in_flight(&inside).await;
+    for ending in [Ending::Panic, Ending::Hang, Ending::PanicInFuture] {
+        for position in 0..8 {
+            // Close enough that the next goes down while the last is not back yet.
+            tokio::time::sleep(Duration::from_millis(80)).await;
+            match position {
+                0 => strike(&at.link, ending),
+                1 => strike(&at.fleet, ending),
+                2 => strike(&at.helper, ending),
+                3 => strike(&at.vault, ending),
+                4 => strike(&at.discovery, ending),
+                5 => strike(&at.control, ending),
+                6 => strike(&at.metrics, ending),
+                _ => {
+                    if let Some(keeper) = at.fleet.addr() {
+                        keeper.do_send(ForceHosts { ending, most: 5 });
+                    }
+                }
+            }
+        }
+    }
+    fleet.wait_until_all_provisioned(3 * PATIENCE).await.unwrap();
+    let mut states = inside.overseer.subscribe();
+    let calm = states.wait_for(SupervisionSnapshot::all_running);
+    tokio::time::timeout(PATIENCE, calm).await.expect("everybody is back").unwrap();
+    let snapshot = inside.overseer.snapshot();
+    assert!(snapshot.children.iter().all(|child| child.child.generation > 1), "{snapshot:?}");
+    let report = fleet.report();
+    // The link ended three times, each of which may cost a server the reply to its `configure`.
+    let most = report.servers.values().map(|server| server.duplicate_configures).max();
+    assert!(most <= Some(3), "{report:?}");
 }
 
 const CHILD_FILES: &str = "QM_PROVE_FILES";
