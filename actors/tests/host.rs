@@ -160,7 +160,7 @@ impl Bench {
 }
 
 fn slow() -> FakeHelper {
-    FakeHelper::new(Duration::from_secs(60), |_| Ok(r#"{"configuration":{"a":"b"}}"#.into()))
+    FakeHelper::new(Duration::from_mins(1), |_| Ok(r#"{"configuration":{"a":"b"}}"#.into()))
 }
 
 #[tokio::test(start_paused = true)]

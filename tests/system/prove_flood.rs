@@ -1,5 +1,4 @@
 //! More events than anybody wants, many of them hostile: nothing is lost that a look would not heal, nothing gets into the log.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::time::Duration;

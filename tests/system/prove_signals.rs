@@ -1,5 +1,4 @@
 //! What a service manager relies on: an end that is asked for leaves no server half done, and the exit code says so.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,10 +1,4 @@
 //! A whole site for one test: broker, files, emulated servers, and the provisioner as a process or inside this one.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::fs;
 use std::io::{Read as _, Write as _};

@@ -1,10 +1,4 @@
 //! Any actor of the running product may end in any way at any time: it is back, and every server ends provisioned.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
