@@ -1,5 +1,4 @@
 //! Crowds: full queues, replayed and hostile events, servers that live for a moment, two provisioners at once.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::time::Duration;
