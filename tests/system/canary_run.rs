@@ -19,11 +19,11 @@ use super::support::{Authority, Broker, BrokerOptions, Daemon, append, eventuall
 
 /// A token that YAML takes for a number.
 const NUMBER: &str = "918273645546372819";
-const TOKEN: &str = "canary-token-5f0c9e77ab";
+pub const TOKEN: &str = "canary-token-5f0c9e77ab";
 const PASSWORD: &str = "canary-password-8d21be04";
 const INHERITED: &str = "canary-inherited-31f7aa90";
-const SETTING: &str = "canary-setting-77e1c3d5";
-const POLICY: &str = "canary-policy-0b94d2f8";
+pub const SETTING: &str = "canary-setting-77e1c3d5";
+pub const POLICY: &str = "canary-policy-0b94d2f8";
 
 /// What the helper answers about some servers, and what becomes of them.
 const ROWS: usize = 15;
@@ -47,7 +47,7 @@ struct Scene {
 }
 
 /// What a helper answers when all is well, secrets and all.
-fn decision(key: &str) -> Value {
+pub fn decision(key: &str) -> Value {
     json!({
         "configuration": {
             "plugin.choria.server.provision": "false", "plugin.security.provider": "file",
@@ -59,7 +59,7 @@ fn decision(key: &str) -> Value {
 }
 
 /// Writes the helper: for each server its own answer, and what the helper can see of the provisioner.
-fn write_helper(files: &NetworkFiles, key: &str) {
+pub fn write_helper(files: &NetworkFiles, key: &str) {
     let answers = files.dir.join("answers");
     let seen = files.dir.join("seen");
     std::fs::create_dir_all(&answers).unwrap();

@@ -6,6 +6,7 @@
 
 mod canary_debug;
 mod canary_forms;
+mod canary_panic;
 mod canary_run;
 mod emulate_client;
 mod emulate_crowds;
