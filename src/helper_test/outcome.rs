@@ -6,8 +6,10 @@ use std::cmp::Ordering;
 use quartermaster_proto::choria::agents::{ConfigureInput, RestartInput, ShutdownInput, UpdateInput};
 use quartermaster_proto::choria::chain::{MIN_VALIDITY, ServerTokenOrder};
 use quartermaster_proto::choria::identity::Identity;
+use quartermaster_proto::choria::pem::encrypt_private_key;
 use quartermaster_proto::choria::version;
 use quartermaster_proto::helper::HelperReply;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -212,10 +214,8 @@ fn check_configuration(reply: &HelperReply, server: &Server, site: &Site<'_>, ou
 }
 
 fn check_certificate(reply: &HelperReply, server: &Server, site: &Site<'_>, outcome: &mut Outcome) {
-    if reply.key.is_some() && !site.features.jwt {
-        outcome.errors.push(
-            "`key` cannot be encrypted for the server: its key for that comes with its token, and features.jwt is off".to_owned(),
-        );
+    if let Some(key) = &reply.key {
+        check_key(key, site, outcome);
     }
     if reply.certificate.is_empty() {
         if site.features.pki {
@@ -229,6 +229,19 @@ fn check_certificate(reply: &HelperReply, server: &Server, site: &Site<'_>, outc
         certificate::examine(&reply.certificate, &reply.ca, csr, server.identity.as_str(), site.now);
     outcome.errors.extend(misfits.errors);
     outcome.warnings.extend(misfits.warnings);
+}
+
+fn check_key(key: &SecretString, site: &Site<'_>, outcome: &mut Outcome) {
+    if !site.features.jwt {
+        outcome.errors.push(
+            "`key` cannot be encrypted for the server: its key for that comes with its token, and features.jwt is off"
+                .to_owned(),
+        );
+    }
+    // Tried with a throw-away secret: what matters is whether it can be encrypted at all.
+    if let Err(error) = encrypt_private_key(key.expose_secret(), &[0; 32], [0; 16]) {
+        outcome.errors.push(format!("`key` cannot be encrypted for the server: {error}"));
+    }
 }
 
 fn check_token(reply: &HelperReply, server: &Server, site: &Site<'_>, outcome: &mut Outcome) {

@@ -150,11 +150,19 @@ fn what_no_feature_asks_for_is_ignored_aloud() {
 
 #[test]
 fn a_key_needs_a_server_that_can_be_sent_one() {
-    let reply = with("key", &json!("-----BEGIN PRIVATE KEY-----"));
+    let reply = with("key", &json!(KeyPair::generate().unwrap().serialize_pem()));
     check(&reply, PLAIN, Decision::Fail, &CONFIGURE, &["features.jwt is off"]);
     let outcome = decide(&reply, Features { jwt: true, ..PLAIN }, "");
     assert_eq!(outcome.decision, Decision::Configure);
     assert_eq!(outcome.requests[0].arguments["key"], "(the private key, encrypted for this server)");
+}
+
+#[test]
+fn a_key_that_is_none_is_refused() {
+    let reply = with("key", &json!("-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n"));
+    let outcome = decide(&reply, Features { jwt: true, ..PLAIN }, "");
+    assert_eq!(outcome.decision, Decision::Fail);
+    assert!(outcome.errors[0].starts_with("`key` cannot be encrypted for the server: "), "{outcome:?}");
 }
 
 #[test]
