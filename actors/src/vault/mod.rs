@@ -4,7 +4,7 @@
 //! [`VaultKeeper`] is the actor in front: it admits a bounded number of requests. The work itself, signing above all, runs
 //! on a [`SyncArbiter`](actix::SyncArbiter) of threads of its own, so that no actor thread ever waits for a signature or a
 //! disk. Files are looked at again at each use, and read again when they changed: a renewed certificate, key or token needs
-//! no restart. [`examine`] finds every fault beforehand, for `quartermaster check` and for the start.
+//! no restart. [`examine()`] finds every fault beforehand, for `quartermaster check` and for the start.
 //!
 //! Nothing here shows a secret: every type's `Debug` and every error is free of key material, tokens and passwords.
 mod actor;

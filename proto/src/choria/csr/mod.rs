@@ -1,6 +1,6 @@
 //! Certificate signing requests of servers: read in full, then judged (choria.md 9.3, 13.13).
 //!
-//! [`examine`] reads and verifies that the sender owns the key; [`judge`] decides whether a site may sign it. The helper
+//! [`examine()`] reads and verifies that the sender owns the key; [`judge()`] decides whether a site may sign it. The helper
 //! and its CA see the same text afterwards, so whatever a CA could take for a name or a right is looked at here, and what
 //! cannot be understood is refused.
 
