@@ -1,7 +1,7 @@
 //! When every actor panics in the middle of its work, neither the panics nor the recovery show a secret.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::canary_forms::Canaries;
 use super::canary_run::{POLICY, SETTING, TOKEN, decision, write_helper};
 use super::prove_site::{PATIENCE, Site};
-use super::support::{Authority, BrokerOptions, replace};
+use super::support::{Authority, BrokerOptions, eventually, replace};
 
 const CHILD_FILES: &str = "QM_CANARY_FILES";
 /// What a forced panic says; the log's own line repeats it.
@@ -85,7 +85,7 @@ async fn no_panic_shows_a_secret() {
     servers.ramp = Duration::from_secs(6);
     let fleet = Fleet::start(servers).await.unwrap();
     let log = files.dir.join("stderr");
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "canary_panic::process_whose_actors_panic", "--nocapture"])
         .env(CHILD_FILES, &files.dir)
         .env("RUST_BACKTRACE", "full")
@@ -93,26 +93,22 @@ async fn no_panic_shows_a_secret() {
         .stderr(std::fs::File::create(&log).unwrap())
         .spawn()
         .unwrap();
+    let mut child = Held(child);
     let text = || std::fs::read_to_string(&log).unwrap();
-    let done = fleet.wait_until_all_provisioned(PATIENCE).await;
-    if done.is_ok() {
-        for _ in 0..200 {
-            if text().matches(FORCED).count() >= 14 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        let panics = text().matches(FORCED).count();
-        if panics < 14 {
-            let _ = child.kill();
-            panic!("only {panics} panics:\n{}", text());
-        }
-        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    } else {
-        child.kill().unwrap();
-    }
-    let status = child.wait().unwrap();
-    done.unwrap_or_else(|error| panic!("{error}\n{}", text()));
+    fleet.wait_until_all_provisioned(PATIENCE).await.unwrap_or_else(|error| panic!("{error}\n{}", text()));
+    eventually("every actor has panicked", || text().matches(FORCED).count() >= 14).await;
+    kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
+    let status = child.0.wait().unwrap();
     assert_eq!(status.code(), Some(0), "{}", text());
     canaries.assert_unseen(&[("the log".to_owned(), text().into_bytes())].into());
+}
+
+/// Ended with the test, however that ends.
+struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
