@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix::dev::ToEnvelope;
 use actix::{Actor, Handler};
-use quartermaster::app::{App, Positions, RunOptions};
+use quartermaster::app::{App, Positions, RunOptions, Watching};
 use quartermaster_actors::fleet::ForceHosts;
 use quartermaster_actors::supervise::{ChildState, Ending, ExitCause, Force, Slot, SupervisionSnapshot};
 
@@ -62,11 +62,9 @@ where
             .unwrap_or_else(|error| panic!("{name} {ending:?}: {error}"));
         inside.release_threads();
         let after = inside.overseer.snapshot().child(name).unwrap().clone();
-        assert_eq!(
-            after.endings[cause(ending).index()],
-            before.endings[cause(ending).index()] + 1,
-            "{name} {ending:?}"
-        );
+        // At least one: on a machine that is busy enough, anybody may count as stuck once more.
+        let index = cause(ending).index();
+        assert!(after.endings[index] > before.endings[index], "{name} {ending:?}: {after:?}");
         let report = fleet.report();
         if !lost_replies {
             assert_eq!(report.duplicate_configures, 0, "{name} {ending:?}: {report:?}");
@@ -183,7 +181,9 @@ fn process_whose_overseer_ends() {
     let ending = Ending::ALL.into_iter().find(|one| format!("{one:?}") == ending).unwrap();
     let config = Site::inside_files(&files.join("provisioner.yaml"), &files.join("choria.cfg"));
     let exit = actix_rt::System::new().block_on(async move {
-        let options = RunOptions { watching: watched_closely(), ..RunOptions::default() };
+        let overseer_every = Duration::from_millis(500);
+        let watching = Watching { overseer_every, overseer_patience: 4, ..watched_closely() };
+        let options = RunOptions { watching, ..RunOptions::default() };
         let app = App::start(&Arc::new(config), &options).unwrap();
         app.overseer().force(ending);
         app.serve().await

@@ -75,7 +75,8 @@ struct State {
 /// A child we did not start.
 #[derive(Debug, Clone, Copy)]
 struct Stranger {
-    first_seen: Instant,
+    /// When it was first seen defunct: whoever waits for it has from then on, however long it lived.
+    defunct_since: Option<Instant>,
     /// The run whose mark it bears.
     run: Option<u64>,
     /// The first run that had not begun when it was first seen: it belongs to an earlier one.
@@ -246,8 +247,10 @@ impl Books {
         }
         let now = Instant::now();
         let before = state.next;
-        let stranger = state.strangers.entry(pid).or_insert(Stranger { first_seen: now, run: None, before });
+        let stranger =
+            state.strangers.entry(pid).or_insert(Stranger { defunct_since: None, run: None, before });
         stranger.run = stranger.run.or(run);
+        stranger.note(seen.defunct, now);
         let stranger = *stranger;
         match judge(&seen, self.us, &stranger, &state.active, now) {
             Verdict::Leave => false,
@@ -259,6 +262,14 @@ impl Books {
                 state.strangers.remove(&pid);
                 waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOHANG).is_ok()
             }
+        }
+    }
+}
+
+impl Stranger {
+    fn note(&mut self, defunct: bool, now: Instant) {
+        if defunct {
+            self.defunct_since.get_or_insert(now);
         }
     }
 }
@@ -278,7 +289,7 @@ fn judge(stat: &Stat, us: Us, stranger: &Stranger, active: &BTreeSet<u64>, now: 
         || stat.session != us.session
         || (stat.group != stat.pid && stat.group != us.group);
     if stat.defunct {
-        let unclaimed = now.duration_since(stranger.first_seen) >= UNCLAIMED;
+        let unclaimed = stranger.defunct_since.is_some_and(|since| now.duration_since(since) >= UNCLAIMED);
         return if adopted || unclaimed { Verdict::Reap } else { Verdict::Leave };
     }
     let over = match stranger.run {
@@ -294,7 +305,8 @@ mod tests {
 
     const US: Us = Us { group: 10, session: 10 };
 
-    /// A child as seen: number, group, session; whether it is defunct; whose mark it bears; runs going on; how long it is known.
+    /// A child as seen: number, group, session; whether it is defunct; whose mark it bears; runs going on; for how long it has
+    /// been as it is.
     #[track_caller]
     fn check(
         ids: [i32; 3],
@@ -307,7 +319,8 @@ mod tests {
         let [pid, group, session] = ids;
         let stat = Stat { pid, defunct, group, session, started: 1 };
         let first_seen = Instant::now();
-        let stranger = Stranger { first_seen, run, before: 5 };
+        let mut stranger = Stranger { defunct_since: None, run, before: 5 };
+        stranger.note(defunct, first_seen);
         let active = active.iter().copied().collect();
         assert_eq!(judge(&stat, US, &stranger, &active, first_seen + age), expected);
     }
@@ -335,5 +348,19 @@ mod tests {
         check([20, 20, 10], false, None, &[], UNCLAIMED, Verdict::Leave);
         check([20, 10, 10], true, None, &[], NEW, Verdict::Leave);
         check([20, 10, 10], true, None, &[], UNCLAIMED, Verdict::Reap);
+    }
+
+    #[test]
+    fn a_child_that_lived_long_is_left_to_its_waiter_as_long_as_any() {
+        let born = Instant::now();
+        let mut stranger = Stranger { defunct_since: None, run: None, before: 5 };
+        stranger.note(false, born);
+        let died = born + 10 * UNCLAIMED;
+        stranger.note(true, died);
+        stranger.note(true, died + UNCLAIMED / 2);
+        let stat = Stat { pid: 20, defunct: true, group: 10, session: 10, started: 1 };
+        let verdict = |now| judge(&stat, US, &stranger, &BTreeSet::new(), now);
+        assert_eq!(verdict(died + UNCLAIMED / 2), Verdict::Leave);
+        assert_eq!(verdict(died + UNCLAIMED), Verdict::Reap);
     }
 }
