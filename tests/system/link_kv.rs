@@ -56,7 +56,7 @@ async fn our_watch_is_built_anew_and_sees_what_was_put_meanwhile() {
     let Some(mut broker) = BrokerOptions::new().jetstream().start() else { return };
     let link = Link::to(&broker);
     link.ready().await;
-    let store = create_bucket(link.handle.client().unwrap()).await;
+    let store = create_bucket(link.handle.watch_client().connected().await.unwrap()).await;
     store.put("before", "1".into()).await.unwrap();
     let mut watch = watch_rebuilding(link.handle.watch_client(), "settings", ">");
     let first = tokio::time::timeout(LIMIT, watch.next()).await.unwrap();

@@ -201,12 +201,13 @@ impl Life {
         let detail =
             format!("connected to {} (broker {})", connected.server, super::text::printable(&server_name));
         self.complaints.borrow_mut().reset();
+        // The session before the state: whoever hears of "connected" must find it.
+        self.shared.session.send_replace(Some(Arc::clone(&connected.session)));
         self.shared.publish_state(LinkState::Connected {
             server: connected.server.clone(),
             server_name,
             max_payload: connected.session.max_payload(),
         });
-        self.shared.session.send_replace(Some(Arc::clone(&connected.session)));
         self.connected.replace(Some(connected.clone()));
         self.connection_changed.notify_waiters();
         self.parts.record(Fact::LinkChanged { connected: true, detail });
