@@ -14,7 +14,7 @@ use crate::config::{Config, FaultKind, Faults, LogTarget, Severity, Surroundings
 pub fn examine(config: &Config, around: &Surroundings<'_>, faults: &mut Faults) {
     helper(&config.helper.command.program, around, faults);
     secrets(config, faults);
-    credentials(config, around, faults);
+    credentials(config, faults);
     log_file(config, around, faults);
     config_file(&config.yaml_file, &["token", "broker_provisioning_password"], faults);
     config_file(&config.choria_file, &["plugin.nats.pass"], faults);
@@ -47,14 +47,16 @@ fn secrets(config: &Config, faults: &mut Faults) {
     }
 }
 
-fn credentials(config: &Config, around: &Surroundings<'_>, faults: &mut Faults) {
-    const KEY: &str = "plugin.nats.credentials";
-    let Some(path) = &config.broker.credentials_file else { return };
-    if let Err(error) = std::fs::read_to_string(around.absolute(path)) {
-        faults.missing(
-            KEY,
-            format!("`{}` cannot be read: {error}", path.display()),
-            "correct the path, or remove the line",
+/// A login that this version cannot make must not be left out in silence.
+fn credentials(config: &Config, faults: &mut Faults) {
+    if let Some(path) = &config.broker.credentials_file {
+        faults.error(
+            "plugin.nats.credentials",
+            format!(
+                "`{}` cannot be used: this version does not log in with NATS credentials files",
+                path.display()
+            ),
+            "remove the line; Choria brokers let the provisioner in by password, client certificate or token",
         );
     }
 }

@@ -85,6 +85,14 @@ impl Running {
         }
     }
 
+    /// The most memory it has held at once so far, in MiB; none once it has ended.
+    pub(super) fn peak_memory_mib(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib.div_ceil(1024))
+    }
+
     /// The last lines of its log.
     pub(super) fn tail(&self, lines: usize) -> Vec<String> {
         let read = || -> std::io::Result<String> {

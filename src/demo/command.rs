@@ -300,6 +300,8 @@ async fn watch(
                 summary.helper_runs = whole(&series, "choria_provisioner_helper_time_count");
                 summary.failures = whole(&series, "choria_provisioner_provision_errors");
                 summary.confirmed = whole(&series, "quartermaster_hosts_confirmed_total");
+                summary.cpu_seconds = series.get("process_cpu_seconds_total").copied();
+                summary.peak_memory_mib = provisioner.peak_memory_mib();
                 if let Some(back) = all_back
                     && (summary.confirmed >= summary.servers || back.elapsed() >= CONFIRM_LIMIT)
                 {

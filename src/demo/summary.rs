@@ -28,6 +28,10 @@ pub(super) struct Summary {
     pub(super) per_minute: u64,
     /// Median milliseconds a server was worked on.
     pub(super) median_cycle_ms: Option<u64>,
+    /// Seconds of processor time the provisioner used, helpers not included.
+    pub(super) cpu_seconds: Option<f64>,
+    /// The most memory the provisioner held at once, MiB.
+    pub(super) peak_memory_mib: Option<u64>,
 }
 
 impl Summary {
@@ -51,7 +55,10 @@ impl Summary {
         table.load_style(presets::UTF8_FULL_CONDENSED);
         let median =
             self.median_cycle_ms.map_or_else(|| "unknown".to_owned(), |millis| format!("{millis} ms"));
-        let rows: [(&str, String); 9] = [
+        let unknown = || "unknown".to_owned();
+        let cpu = self.cpu_seconds.map_or_else(unknown, |seconds| format!("{seconds:.1} s"));
+        let memory = self.peak_memory_mib.map_or_else(unknown, |mib| format!("{mib} MiB"));
+        let rows: [(&str, String); 11] = [
             ("provisioned", format!("{} of {}", self.provisioned, self.servers)),
             ("failed", self.failed.to_string()),
             ("confirmed", self.confirmed.to_string()),
@@ -61,6 +68,8 @@ impl Summary {
             ("time", format!("{:.1} s", self.seconds)),
             ("servers a minute", self.per_minute.to_string()),
             ("median cycle", median),
+            ("provisioner's processor time", cpu),
+            ("provisioner's peak memory", memory),
         ];
         for (name, value) in rows {
             table.add_row([name.to_owned(), value]);
@@ -86,6 +95,8 @@ mod tests {
     fn the_table_names_every_figure() {
         let table = Summary { servers: 3, provisioned: 2, failed: 1, ..Summary::default() }.table();
         assert!(table.contains("2 of 3"), "{table}");
-        assert!(table.contains("median cycle"), "{table}");
+        for figure in ["median cycle", "processor time", "peak memory"] {
+            assert!(table.contains(figure), "{figure} is missing in {table}");
+        }
     }
 }

@@ -44,6 +44,12 @@ fn a_wrong_file_is_3() {
 }
 
 #[test]
+fn a_login_that_cannot_be_made_is_refused_instead_of_left_out() {
+    let cfg = format!("{CFG}\nplugin.nats.credentials = FOLDER/p.yaml\n");
+    checked(YAML, &cfg, 3, &["`plugin.nats.credentials`", "NATS credentials files"]);
+}
+
+#[test]
 fn a_missing_thing_is_4() {
     checked(&YAML.replace("/helper", "/helpre"), CFG, 4, &["p.yaml:1:9: error: `helper`", "helpre"]);
     checked(YAML, &CFG.replace("key.pem", "yek.pem"), 4, &["`plugin.security.file.key`", "yek.pem"]);
