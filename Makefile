@@ -24,4 +24,5 @@ check:
 	@if command -v gofmt >/dev/null; then unformatted="$$(gofmt -l tests/choria/lab)" && test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }; fi
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	$(CARGO) check --quiet --locked --manifest-path proto/fuzz/Cargo.toml --target-dir target/fuzz
 	@tools/deny
