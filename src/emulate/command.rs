@@ -7,11 +7,11 @@ use std::time::Duration;
 use quartermaster_proto::choria::Generation;
 use serde_json::json;
 
-use super::clock;
 use super::fault::{FaultPlan, parse_duration};
 use super::fleet::{Fleet, FleetHandle, FleetSettings};
 use super::network::Network;
 use super::prepare::{PrepareSettings, prepare};
+use crate::clock;
 use crate::exit::Exit;
 
 /// Arguments of `quartermaster emulate`.

@@ -10,7 +10,6 @@ use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::clock;
 use super::connection::{ConnectError, Dialer};
 use super::csr::KeyPool;
 use super::fault::FaultPlan;
@@ -20,6 +19,7 @@ use super::network::Network;
 use super::profile::Profile;
 use super::record::{Phase, ServerRecord};
 use super::server::Server;
+use crate::clock;
 
 /// Everything about a fleet. Start from [`FleetSettings::new`] and change what matters.
 #[derive(Debug, Clone)]

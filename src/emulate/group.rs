@@ -13,10 +13,10 @@ use quartermaster_proto::choria::subject;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::clock;
 use super::connection::{ConnectError, Dialer, Login};
 use super::ledger::Ledger;
 use super::server::{AGENTS, Action, COLLECTIVE, Server, Serving};
+use crate::clock;
 
 /// Servers handled before the task lets others run and the lock go.
 const BATCH: usize = 256;

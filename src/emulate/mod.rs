@@ -4,7 +4,6 @@
 //! goes wrong with whom; [`prepare()`] writes the files of a whole test network.
 
 mod arguments;
-mod clock;
 mod command;
 mod configure;
 mod connection;

@@ -9,10 +9,10 @@ use quartermaster_proto::choria::token::{ProvisioningClaims, TokenError, VerifyK
 use quartermaster_proto::time::WallClock;
 use zeroize::Zeroizing;
 
-use super::clock;
 use super::dice::Dice;
 use super::malformation::{Malformation, TABLE};
 use super::mint::{self, ProvisioningOrder};
+use crate::clock;
 
 /// What servers know of their network: the token they carry, and for tests the keys behind it.
 #[derive(Clone)]

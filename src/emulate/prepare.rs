@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use ed25519_dalek::SigningKey;
 use serde_json::json;
 
-use super::clock;
 use super::dice::Dice;
 use super::mint::{self, ClientOrder, ProvisioningOrder};
+use crate::clock;
 
 /// What the files shall say.
 #[derive(Debug, Clone)]

@@ -1,5 +1,6 @@
 //! What an emulated server checks in what it was given: the checks a real broker or TLS stack would make later.
 
+use quartermaster_actors::text::causes;
 use quartermaster_proto::choria::token::{VerifyKey, parse_server, verify_server};
 use quartermaster_proto::time::WallClock;
 
@@ -11,7 +12,7 @@ pub(super) fn server_token(server: &Server, jwt: &str, now: WallClock) -> Result
         Some(key) => verify_server(jwt, key, now),
         None => parse_server(jwt),
     }
-    .map_err(|error| chain(&error))?;
+    .map_err(|error| causes(&error))?;
     if claims.identity != server.identity.as_str() {
         return Err(format!("it is for {}", claims.identity));
     }
@@ -50,14 +51,4 @@ pub(super) fn key_fits(key_pem: &str, certificate_pem: &str) -> Result<(), Strin
     } else {
         Err("they hold different keys".to_owned())
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

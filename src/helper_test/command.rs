@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use quartermaster_actors::helper::{Execution, HelperError, HelperSettings, Orphans, execute};
+use quartermaster_actors::text::causes;
 use quartermaster_proto::choria::identity::Identity;
 use secrecy::ExposeSecret as _;
 use zeroize::Zeroizing;
@@ -91,7 +92,7 @@ pub fn run(args: &Args) -> Exit {
             exit
         }
         Err(error) => {
-            say(&format!("{}\n", chain(&error)));
+            say(&format!("{}\n", causes(&error)));
             match error {
                 TestError::Identity(_) => Exit::Usage,
                 TestError::Read { .. } | TestError::Input { .. } => Exit::Files,
@@ -218,14 +219,4 @@ fn read(file: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
         std::fs::File::open(file)?.take(MAX_INPUT).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }

@@ -139,14 +139,7 @@ impl HelperError {
 
     /// The error with all its sources, as one line.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(error) = source {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            source = error.source();
-        }
-        text
+        crate::text::causes(self)
     }
 
     /// The helper's last lines on standard error, oldest first; escaped and bounded.

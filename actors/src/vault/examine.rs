@@ -1,7 +1,5 @@
 //! Everything that can be wrong with the files of the vault, found at once and beforehand.
 
-use std::error::Error;
-use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +12,7 @@ use quartermaster_proto::time::WallClock;
 
 use super::store::{Token, belongs, parse_key, parse_token, parse_verify_key};
 use super::{ClientTls, Security, TlsMode, VaultError, VaultSettings, files, tls};
+use crate::text::causes;
 
 /// Permission bits of group and others.
 const OPEN_TO_OTHERS: u32 = 0o077;
@@ -72,7 +71,7 @@ impl Faults {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
-                self.add(Severity::Refuse, key, Some(path), chain(&error));
+                self.add(Severity::Refuse, key, Some(path), causes(&error));
                 None
             }
         }
@@ -199,7 +198,7 @@ impl Faults {
             let verify = settings.tls == TlsMode::Verify;
             if let Err(error) = tls::client_config(&settings.client_tls(), verify) {
                 let concerned = if verify && ca.is_none() { ca_key } else { certificate_key };
-                self.add(Severity::Refuse, concerned, certificate.as_deref(), chain(&error));
+                self.add(Severity::Refuse, concerned, certificate.as_deref(), causes(&error));
             }
         }
     }
@@ -223,7 +222,7 @@ impl Faults {
         }
         let path = Path::new(given);
         if !path.exists() {
-            self.add(Severity::Refuse, key, None, chain(&VaultError::VerifyKeyUnusable));
+            self.add(Severity::Refuse, key, None, causes(&VaultError::VerifyKeyUnusable));
             return;
         }
         let read = files::read(key, path).and_then(|(_, text)| parse_verify_key(&text, path));
@@ -248,21 +247,9 @@ impl Faults {
         if let Some(key) = key
             && let Err(error) = TokenIssuer::new(Arc::new(key), Some(claims))
         {
-            self.add(Severity::Refuse, token_key, Some(token_file), chain(&error));
+            self.add(Severity::Refuse, token_key, Some(token_file), causes(&error));
         }
     }
-}
-
-/// The error with its sources as one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        // Writing to a string cannot fail.
-        let _ = write!(text, ": {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 /// A time span in the largest unit that fits.

@@ -31,3 +31,4 @@ pub use handle::VaultHandle;
 pub use messages::{Login, SealedKey};
 pub use outside::{NoRandomness, Outside};
 pub use settings::{ClientTls, Security, TlsMode, VaultSettings};
+pub use tls::Unverified;

@@ -25,7 +25,7 @@ pub(super) fn client_config(tls: &ClientTls, verify: bool) -> Result<Arc<ClientC
             .ok_or(VaultError::NotConfigured { what: "the CA to verify the broker with" })?;
         builder.with_root_certificates(roots(ca)?)
     } else {
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified { provider }))
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified::new(provider)))
     };
     match (&tls.certificate, &tls.key) {
         (Some(certificate), Some(key)) => builder
@@ -73,8 +73,15 @@ pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, VaultEr
 
 /// Takes any server certificate, as the peer does without a CA. The handshake's signature still has to be right.
 #[derive(Debug)]
-struct Unverified {
+pub struct Unverified {
     provider: Arc<CryptoProvider>,
+}
+
+impl Unverified {
+    /// Checks the handshake's signature with this provider.
+    pub const fn new(provider: Arc<CryptoProvider>) -> Self {
+        Self { provider }
+    }
 }
 
 impl ServerCertVerifier for Unverified {
