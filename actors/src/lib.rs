@@ -22,6 +22,7 @@ pub mod vault;
 
 pub mod election;
 
+pub mod child;
 pub mod helper;
 
 pub mod discovery;

@@ -102,23 +102,23 @@ pub fn actors_keep_to_themselves(tree: &Tree) -> Vec<Offence> {
 /// The keepers of the outside world: what may be named, and under which folders.
 const KEEPERS: [(&str, &[&str], &str); 7] = [
     ("async_nats", &["actors/src/link/"], "the broker belongs to link: nobody else speaks to it"),
-    ("tokio::net", &["actors/src/link/", "actors/src/helper/"], "sockets belong to link, pipes to helper"),
+    ("tokio::net", &["actors/src/link/", "actors/src/child/"], "sockets belong to link, pipes to child"),
     ("std::net::TcpStream", &["actors/src/link/"], "sockets belong to link"),
     (
         "tokio::process",
-        &["actors/src/helper/", "actors/src/provider/"],
-        "processes belong to helper and provider",
+        &["actors/src/child/", "actors/src/helper/", "actors/src/provider/"],
+        "processes belong to child, and to helper and provider, which have them started",
     ),
     (
         "std::process",
-        &["actors/src/helper/", "actors/src/provider/"],
-        "processes belong to helper and provider",
+        &["actors/src/child/", "actors/src/helper/", "actors/src/provider/"],
+        "processes belong to child, and to helper and provider, which have them started",
     ),
     ("tokio::fs", &["actors/src/vault/"], "files belong to the vault"),
     (
         "std::fs",
         // Two read what the kernel says of processes, which is no file of anybody's.
-        &["actors/src/vault/", "actors/src/helper/procfs.rs", "actors/src/metrics/process.rs"],
+        &["actors/src/vault/", "actors/src/child/procfs.rs", "actors/src/metrics/process.rs"],
         "files belong to the vault",
     ),
 ];

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use crate::child::allowed_environment;
+
 /// The time limit of one run when nothing else is set, which is the peer's fixed limit (seed 000, "The child process").
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a process group has between TERM and KILL.
@@ -54,20 +56,4 @@ impl HelperSettings {
             environment: allowed_environment(std::env::vars_os(), &DEFAULT_ENVIRONMENT),
         }
     }
-}
-
-/// The part of `variables` that a helper may see: those whose name is in `allowed`, where a name that ends in `*` stands for
-/// every name with that prefix. The daemon's own credentials often arrive by environment, so everything else stays behind.
-pub fn allowed_environment(
-    variables: impl IntoIterator<Item = (OsString, OsString)>,
-    allowed: &[impl AsRef<str>],
-) -> Vec<(OsString, OsString)> {
-    let passes = |name: &OsString| {
-        let name = name.as_encoded_bytes();
-        allowed.iter().any(|rule| match rule.as_ref().strip_suffix('*') {
-            Some(prefix) => name.starts_with(prefix.as_bytes()),
-            None => name == rule.as_ref().as_bytes(),
-        })
-    };
-    variables.into_iter().filter(|(name, _)| passes(name)).collect()
 }

@@ -1,8 +1,8 @@
-//! The life of one helper process, decided: what happens at each event and when the next one is due. Pure; the doing is in
+//! The life of one run, decided: what happens at each event and when the next one is due. Pure; the doing is in
 //! `execute.rs`.
 //!
 //! The rules, in the order in which they usually matter:
-//! - A helper that has exited and closed both its pipes has ended.
+//! - A process that has exited and closed both its pipes has ended.
 //! - One that has exited while something it started still holds its standard output is given a short grace for the end of
 //!   the output; after that a complete reply counts, and an incomplete one is waited for up to the deadline.
 //! - At the deadline, and when it writes too much, its group gets TERM, a grace, then KILL.
@@ -70,7 +70,7 @@ enum Phase {
     Killed(Ending),
 }
 
-/// One helper process from start to end.
+/// One process from start to end.
 #[derive(Debug)]
 pub struct Life {
     phase: Phase,

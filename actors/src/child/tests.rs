@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
+use super::environment::allowed_environment;
 use super::plan::{Effect, Ending, Input, KILL_WAIT, Life};
-use super::settings::{DEFAULT_ENVIRONMENT, allowed_environment};
 use super::stderr::{MAX_BYTES, MAX_LINE, MAX_LINES, StderrLines, TAIL_LINES};
+use crate::helper::DEFAULT_ENVIRONMENT;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(1);

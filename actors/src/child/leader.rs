@@ -1,4 +1,4 @@
-//! One helper process and its group: started, signalled, reaped. Whoever lets go of a [`Leader`] early has killed the group.
+//! One child process and its group: started, signalled, reaped. Whoever lets go of a [`Leader`] early has killed the group.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -12,8 +12,8 @@ use tokio::net::unix::pipe;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep};
 
+use super::launch::Launch;
 use super::orphans::{OwnChild, RunMark};
-use super::settings::HelperSettings;
 
 /// The variable that marks every process of a run, so that one that left the group can still be told.
 pub const MARK: &str = "QUARTERMASTER_RUN";
@@ -27,8 +27,11 @@ const POLL: Duration = Duration::from_millis(10);
 /// The parent's ends of the three pipes.
 #[derive(Debug)]
 pub struct Pipes {
+    /// What it reads.
     pub stdin: ChildStdin,
+    /// What it writes.
     pub stdout: ChildStdout,
+    /// What it complains.
     pub stderr: ChildStderr,
 }
 
@@ -46,30 +49,29 @@ pub struct Leader {
 }
 
 impl Leader {
-    /// Starts the helper. "Text file busy" (somebody is just replacing the program) and a full process table are tried again
+    /// Starts the process. "Text file busy" (somebody is just replacing the program) and a full process table are tried again
     /// for a moment, but not beyond `deadline`.
-    pub async fn start(
-        settings: &HelperSettings,
-        mark: &RunMark,
-        deadline: Instant,
-    ) -> io::Result<(Self, Pipes)> {
+    pub async fn start(launch: &Launch, mark: &RunMark, deadline: Instant) -> io::Result<(Self, Pipes)> {
         let mut wait = FIRST_START_RETRY;
         for _ in 0..START_RETRIES {
-            match Self::start_once(settings, mark) {
+            match Self::start_once(launch, mark) {
                 Err(error) if passes_soon(&error) && Instant::now() + wait < deadline => sleep(wait).await,
                 result => return result,
             }
             wait *= 2;
         }
-        Self::start_once(settings, mark)
+        Self::start_once(launch, mark)
     }
 
-    fn start_once(settings: &HelperSettings, mark: &RunMark) -> io::Result<(Self, Pipes)> {
-        let mut command = Command::new(&settings.program);
+    fn start_once(launch: &Launch, mark: &RunMark) -> io::Result<(Self, Pipes)> {
+        let mut command = Command::new(&launch.program);
+        if let Some(directory) = &launch.directory {
+            command.current_dir(directory);
+        }
         command
-            .args(&settings.arguments)
+            .args(&launch.arguments)
             .env_clear()
-            .envs(settings.environment.iter().map(|(name, value)| (name, value)))
+            .envs(launch.environment.iter().map(|(name, value)| (name, value)))
             .env(MARK, mark.text())
             .process_group(0)
             .stdin(Stdio::piped())
@@ -85,7 +87,7 @@ impl Leader {
             Err(_) => None,
         };
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(io::Error::other("a pipe to the helper is missing"));
+            return Err(io::Error::other("a pipe to the process is missing"));
         };
         let pipes = Pipes {
             stdin: ChildStdin::from_std(stdin)?,
@@ -108,6 +110,11 @@ impl Leader {
             }
             sleep(POLL).await;
         }
+    }
+
+    /// The number of the process and of its group.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
     }
 
     /// Sends `signal` to every process of the group.
@@ -150,9 +157,9 @@ fn reap_later(mut child: Child, own: Option<OwnChild>) {
         drop(own);
     };
     if let Err(error) =
-        std::thread::Builder::new().name("helper-reaper".into()).stack_size(64 * 1024).spawn(wait)
+        std::thread::Builder::new().name("child-reaper".into()).stack_size(64 * 1024).spawn(wait)
     {
-        tracing::warn!(%error, "no thread to wait for a killed helper; it stays defunct until this process ends");
+        tracing::warn!(%error, "no thread to wait for a killed process; it stays defunct until this process ends");
     }
 }
 

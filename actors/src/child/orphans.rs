@@ -15,7 +15,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, set_child_subreaper, waitid,
 };
 
-use super::process::MARK;
+use super::leader::MARK;
 use super::procfs::{self, Stat};
 
 /// How often orphans are looked for when no run has ended.

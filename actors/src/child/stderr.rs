@@ -1,4 +1,4 @@
-//! What becomes of a helper's standard error: whole lines, bounded each and in number, harmless in a log. Pure.
+//! What becomes of a run's standard error: whole lines, bounded each and in number, harmless in a log. Pure.
 
 use std::collections::VecDeque;
 
@@ -85,7 +85,7 @@ impl StderrLines {
 
 /// `bytes` as text that cannot forge a log line or drive a terminal: invalid UTF-8 is replaced, control characters and the
 /// characters that reorder or separate lines are written as escapes, except for the tab.
-fn printable(bytes: &[u8]) -> String {
+pub fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for c in String::from_utf8_lossy(bytes).chars() {
         let harmful = (c.is_control() && c != '\t')
