@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quartermaster_actors::control::{ControlHandle, Controller, LeadershipChanged, RunState};
+use quartermaster_actors::control::{ControlHandle, Controller, LeadershipChanged, LeadingUntil, RunState};
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived, SeenSink};
 use quartermaster_actors::election::{ElectionHandle, Elector, ElectorSettings};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
@@ -284,7 +284,12 @@ fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<Parts, AppEr
     } else {
         Recorder::new(&config.site)?
     };
-    let (state, receiver) = watch::channel(RunState { leading: !elected, ..RunState::working() });
+    let leading_until = elected.then(LeadingUntil::new);
+    let (state, receiver) = watch::channel(RunState {
+        leading: !elected,
+        leading_until: leading_until.clone(),
+        ..RunState::working()
+    });
     let control_slot = Slot::new("control", MAX_ASKS);
     let control = ControlHandle::new(control_slot.clone(), receiver);
     let leadership = control_slot.clone();
@@ -363,8 +368,8 @@ fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<Parts, AppEr
         Box::new(fleet_keeper),
         Box::new(discoverer),
     ];
-    if elected {
-        wards.push(Box::new(owned_elector(config, &link, &control, leadership, &recorder)));
+    if let Some(until) = leading_until {
+        wards.push(Box::new(owned_elector(config, &link, &control, leadership, until, &recorder)));
     }
     let positions = Positions {
         control: control_slot,
@@ -394,6 +399,7 @@ fn owned_elector(
     link: &LinkHandle,
     control: &ControlHandle,
     leadership: Slot<Controller>,
+    until: LeadingUntil,
     recorder: &Recorder,
 ) -> Owned<Elector> {
     let lead = Arc::new(move |leading| {
@@ -403,7 +409,7 @@ fn owned_elector(
     });
     let identity = config.identity.to_string();
     let settings =
-        ElectorSettings::peer(&identity, link.clone(), control.subscribe(), lead, recorder.clone());
+        ElectorSettings::peer(&identity, link.clone(), control.subscribe(), lead, until, recorder.clone());
     let election = ElectionHandle::new(settings);
     Owned::new(election.slot().clone(), RestartPolicy::standard(), election.factory())
 }

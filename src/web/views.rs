@@ -152,7 +152,7 @@ pub(super) fn run_state_view(state: &RunState) -> RunStateView {
         why: paused.why.clone(),
         since: paused.since,
     });
-    RunStateView { paused, leading: state.leading, draining: state.draining }
+    RunStateView { paused, leading: state.leading && !state.has_lapsed(), draining: state.draining }
 }
 
 pub(super) fn link_view(link: LinkSnapshot) -> LinkView {
@@ -198,6 +198,7 @@ pub(super) fn readiness(health: &HealthView, run: &RunState, link: &LinkState) -
         RunState { draining: true, .. } => "draining",
         RunState { paused: Some(_), .. } => "paused",
         RunState { leading: false, .. } => "standby",
+        run if run.has_lapsed() => "standby",
         RunState { .. } => "leading",
     };
     let mut reasons = health.reasons.clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, kv};
-use quartermaster_actors::control::{RunState, RunStateReceiver};
+use quartermaster_actors::control::{LeadingUntil, RunState, RunStateReceiver};
 use quartermaster_actors::election::{ElectionHandle, ElectionState, ElectorSettings};
 use quartermaster_actors::metrics::{Fact, Recorder};
 use quartermaster_actors::supervise::{
@@ -54,7 +54,9 @@ impl Member {
         let (state, receiver) = watch::channel(RunState { leading: false, ..RunState::working() });
         let lead = Arc::new(move |leading| state.send_modify(|state| state.leading = leading));
         let (recorder, facts) = Recorder::tapped().unwrap();
-        let mut settings = ElectorSettings::peer(name, link.handle.clone(), receiver.clone(), lead, recorder);
+        let until = LeadingUntil::new();
+        let mut settings =
+            ElectorSettings::peer(name, link.handle.clone(), receiver.clone(), lead, until, recorder);
         settings.scale = 0.1;
         settings.limit = Duration::from_secs(2);
         let election = ElectionHandle::new(settings);

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::messages::{ElectionSnapshot, ElectionState, MoveDue};
 use super::plan::{Ask, ElectionPlan, Fault, Input, Step, Wait};
-use crate::control::RunStateReceiver;
+use crate::control::{LeadingUntil, RunStateReceiver};
 use crate::link::{CasFault, CasKey, LinkHandle, twenty_sec};
 use crate::metrics::{Fact, Recorder};
 use crate::supervise::ExitNotice;
@@ -46,6 +46,8 @@ pub struct ElectorSettings {
     pub state: RunStateReceiver,
     /// Makes the run state follow: true when this instance leads. Must not block.
     pub lead: LeadSink,
+    /// How long the lead lasts: renewed with every write that succeeds.
+    pub until: LeadingUntil,
     /// Where facts go.
     pub recorder: Recorder,
 }
@@ -66,6 +68,7 @@ impl ElectorSettings {
         link: LinkHandle,
         state: RunStateReceiver,
         lead: LeadSink,
+        until: LeadingUntil,
         recorder: Recorder,
     ) -> Self {
         let key = CasKey {
@@ -74,7 +77,7 @@ impl ElectorSettings {
             key: "provisioner".to_owned(),
         };
         let value = identity.chars().take(MAX_VALUE / 4).collect();
-        Self { key, value, limit: Duration::from_secs(5), scale: 1.0, link, state, lead, recorder }
+        Self { key, value, limit: Duration::from_secs(5), scale: 1.0, link, state, lead, until, recorder }
     }
 }
 
@@ -107,6 +110,10 @@ impl Elector {
         let Step { ask, wake, lead } = self.plan.handle(input, now);
         if let Some(leads) = lead {
             self.settings.recorder.record(if leads { Fact::LeadershipWon } else { Fact::LeadershipLost });
+        }
+        // Before anybody hears of a lead that was won.
+        if let Some(until) = self.plan.holds_until() {
+            self.settings.until.extend(until.into());
         }
         self.show();
         self.tell();

@@ -5,9 +5,13 @@
 //! attempt then goes on from it instead of waiting for it to expire, which is safe because a write by anybody else in
 //! between turns it into a conflict.
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use super::messages::ElectionState;
+
+/// How long values of an election's bucket may live (choria.md 7).
+const LIVES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(1);
 
 /// Why the broker did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -93,6 +97,7 @@ pub struct ElectionPlan {
     tries: usize,
     campaigns: u64,
     ttl: Duration,
+    asked: Option<Instant>,
     last_write: Option<Instant>,
     trouble: Option<String>,
 }
@@ -111,6 +116,7 @@ impl ElectionPlan {
             tries: 0,
             campaigns: 0,
             ttl: Duration::from_mins(1),
+            asked: None,
             last_write: None,
             trouble: None,
         }
@@ -130,6 +136,11 @@ impl ElectionPlan {
         self.state() == ElectionState::Leader
     }
 
+    /// Until when the key is surely ours, counted from when the last write was sent: three quarters of a value's life.
+    pub fn holds_until(&self) -> Option<Instant> {
+        self.last_write.map(|at| at + self.ttl * 3 / 4)
+    }
+
     /// Attempts to become the leader so far.
     pub const fn campaigns(&self) -> u64 {
         self.campaigns
@@ -144,6 +155,11 @@ impl ElectionPlan {
     pub fn handle(&mut self, input: Input, now: Instant) -> Step {
         match input {
             Input::Due => self.due(now),
+            Input::Opened(Ok(ttl)) if !LIVES.contains(&ttl) => {
+                let fault =
+                    format!("the values of its bucket live {ttl:?}, and they must between 1 s and 1 h");
+                self.failed(&Fault::NoBucket(fault))
+            }
             Input::Opened(Ok(ttl)) => {
                 self.ttl = ttl;
                 self.state = State::Candidate { own: self.own() };
@@ -159,7 +175,7 @@ impl ElectionPlan {
         // A process that was stopped, or a thread that was held up, must not go on leading on the strength of an old
         // write: by then somebody else may lead.
         if self.is_stale(now) {
-            return self.failed(&Fault::Other("this instance was held up for too long".to_owned()));
+            return self.failed(&held_up());
         }
         let after = match self.state {
             State::Unopened { .. } => return Step { ask: Some(Ask::Open), wake: None, lead: None },
@@ -173,13 +189,15 @@ impl ElectionPlan {
             }
             State::Won { seq } | State::Leading { seq } => seq,
         };
+        self.asked = Some(now);
         Step { ask: Some(Ask::Write { after }), wake: None, lead: None }
     }
 
     fn written(&mut self, seq: u64, now: Instant) -> Step {
         self.tries = 0;
         self.trouble = None;
-        self.last_write = Some(now);
+        // From when it was sent: the answer may have lain unread while this process was stopped.
+        self.last_write = Some(self.asked.unwrap_or(now));
         let wake = match self.state {
             State::Unopened { .. } | State::Candidate { .. } => {
                 self.state = State::Won { seq };
@@ -194,6 +212,9 @@ impl ElectionPlan {
                 Wait::Table(0)
             }
         };
+        if self.is_stale(now) {
+            return self.failed(&held_up());
+        }
         Step { ask: None, wake: Some(wake), lead: None }
     }
 
@@ -219,11 +240,13 @@ impl ElectionPlan {
         }
     }
 
-    /// True when the last write is so old that the key may have expired soon after: three quarters of its life.
+    /// True when the last write is so old that the key may expire soon.
     fn is_stale(&self, now: Instant) -> bool {
         let holds = matches!(self.state, State::Won { .. } | State::Settling { .. } | State::Leading { .. });
-        let limit = self.ttl * 3 / 4;
-        let old = |at: Instant| now.saturating_duration_since(at) >= limit;
-        holds && !self.ttl.is_zero() && self.last_write.is_some_and(old)
+        holds && self.holds_until().is_some_and(|until| now >= until)
     }
+}
+
+fn held_up() -> Fault {
+    Fault::Other("this instance was held up for too long".to_owned())
 }

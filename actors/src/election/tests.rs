@@ -143,6 +143,27 @@ fn a_leader_that_was_held_up_past_its_lease_stops_before_it_writes() {
 }
 
 #[test]
+fn an_answer_that_was_read_late_counts_from_when_it_was_asked_for() {
+    let mut bench = Bench::leader();
+    bench.feed(Input::Due);
+    let asked = bench.now;
+    bench.now += Duration::from_mins(2);
+    let step = bench.feed(Input::Written(Ok(9)));
+    assert_eq!(step.lead, Some(false), "the key has expired since, whatever this old answer says");
+    assert!(bench.plan.holds_until().is_none_or(|until| until <= asked + Duration::from_secs(45)));
+}
+
+#[test]
+fn a_bucket_whose_values_live_for_ever_elects_nobody() {
+    for lives in [Duration::ZERO, Duration::from_hours(2)] {
+        let mut bench = Bench { plan: ElectionPlan::new(), now: Instant::now() };
+        bench.feed(Input::Due);
+        assert_eq!(bench.feed(Input::Opened(Ok(lives))).ask, None);
+        assert!(bench.plan.trouble().is_some_and(|trouble| trouble.contains("values live")));
+    }
+}
+
+#[test]
 fn waits_are_the_peers() {
     const MIDDLE: u32 = u32::MAX / 2;
     assert_eq!(wait_for(Wait::Settle, MIDDLE).as_millis(), 200);

@@ -166,6 +166,10 @@ impl FleetKeeper {
         if let Some(host) = host {
             self.report(host, ending, &verdict);
         }
+        if !self.led {
+            // Another member's by now: what it left behind is not this one's to go on with later.
+            self.settings.shelf.roster().forget_idle();
+        }
         self.pump(ctx);
     }
 

@@ -89,10 +89,15 @@ impl HostProvisioner {
     }
 
     fn feed(&mut self, input: Input, ctx: &mut Context<Self>) {
+        let (paused, barred) = {
+            let state = self.run_state.borrow();
+            (self.stop_asked || state.is_paused(), state.has_lapsed())
+        };
         let at = At {
             now: Instant::now().into_std(),
             luck: rand::rng().random(),
-            paused: self.stop_asked || self.run_state.borrow().is_paused(),
+            paused,
+            barred,
             conflict: self.conflict.is_raised(),
         };
         let was_committed = self.plan.is_committed();

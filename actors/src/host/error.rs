@@ -52,6 +52,9 @@ pub enum HostError {
         /// Why not.
         reason: String,
     },
+    /// The right to work on it ended between configure and restart.
+    #[error("the right to work on it ended before it was told to restart")]
+    Barred,
     /// Two different replies to one request arrived.
     #[error("two different replies to one request arrived, one of them is forged")]
     Conflict,
@@ -70,6 +73,8 @@ impl HostError {
             Self::ServerToken(_) => "server_token",
             Self::SealKey(_) => "seal_key",
             Self::Update { .. } => "update",
+            // As when the reply to the restart is lost: it may still come up as a server.
+            Self::Barred => Step::Restart.name(),
             Self::Conflict => "conflict",
         }
     }

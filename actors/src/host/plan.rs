@@ -172,6 +172,9 @@ impl Plan {
 
     /// Starts the current step, or tries it again: the one place where a cycle can be interrupted.
     fn attempt(&mut self, at: At) -> Result<Effect, Stop> {
+        if at.barred {
+            return Err(if self.committed { HostError::Barred.into() } else { Stop(Ending::Interrupted) });
+        }
         if !self.committed {
             if at.conflict {
                 return Err(HostError::Conflict.into());

@@ -37,6 +37,8 @@ pub struct At {
     pub luck: f64,
     /// The instance is paused or stopping: end at the next safe point.
     pub paused: bool,
+    /// This instance may not even finish what it began, since another may be at work on the host by now.
+    pub barred: bool,
     /// Two different replies to one request of this cycle were seen.
     pub conflict: bool,
 }

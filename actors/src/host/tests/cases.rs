@@ -120,7 +120,7 @@ fn large_integers_of_facts_reach_the_helper_digit_for_digit() {
     };
     let identity = Identity::parse("web1.example.net").unwrap();
     let mut plan = Plan::new(Arc::new(settings), identity, NONCE.to_owned(), None);
-    let at = At { now: Instant::now(), luck: 0.5, paused: false, conflict: false };
+    let at = At { now: Instant::now(), luck: 0.5, paused: false, barred: false, conflict: false };
     plan.handle(Input::Begin, at);
     let Effect::RunHelper { input } = plan.handle(Input::Replied(Ok(reply.into())), at) else {
         panic!("no helper")
@@ -293,6 +293,17 @@ fn a_pause_ends_the_cycle_at_every_step_but_never_between_configure_and_restart(
         let story = World { pause_at: Some(step), ..world(all()) }.play();
         assert_eq!(story.ending, Ending::Provisioned, "{step:?}");
     }
+}
+
+#[test]
+fn a_cycle_whose_right_has_lapsed_sends_nothing_more_not_even_the_restart() {
+    for step in [Step::Jwt, Step::Gen25519, Step::Inventory, Step::Helper, Step::ServerToken] {
+        let story = World { bar_at: Some(step), ..world(all()) }.play();
+        assert_eq!(story.ending, Ending::Interrupted, "{step:?}");
+    }
+    let story = World { bar_at: Some(Step::Configure), ..world(all()) }.play();
+    assert_eq!(cause(&story), "restart", "the host is known to need a look");
+    assert!(!story.asked.contains(&"choria_provision#restart".to_owned()));
 }
 
 #[test]

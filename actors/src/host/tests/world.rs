@@ -41,6 +41,7 @@ pub(super) struct World {
     pub(super) kept: Option<Kept>,
     /// Paused from this step on: the step itself has begun.
     pub(super) pause_at: Option<Step>,
+    pub(super) bar_at: Option<Step>,
     pub(super) conflict_at: Option<Step>,
     pub(super) token_ok: bool,
 }
@@ -80,6 +81,7 @@ pub(super) fn world(features: Features) -> World {
         helper: Ok(DECISION.to_owned()),
         kept: None,
         pause_at: None,
+        bar_at: None,
         conflict_at: None,
         token_ok: true,
     }
@@ -156,7 +158,13 @@ impl World {
                 let current = STEPS.iter().position(|spec| spec.step == plan.step());
                 reached.is_some() && reached <= current
             };
-            let at = At { now, luck: 0.5, paused: after(self.pause_at), conflict: after(self.conflict_at) };
+            let at = At {
+                now,
+                luck: 0.5,
+                paused: after(self.pause_at),
+                barred: after(self.bar_at),
+                conflict: after(self.conflict_at),
+            };
             match plan.handle(input, at) {
                 Effect::Call { step, agent, action, data } => {
                     story.asked.push(format!("{agent}#{action}"));
