@@ -7,7 +7,8 @@ use std::time::Duration;
 use quartermaster_proto::choria::Generation;
 use serde_json::json;
 
-use super::fault::{FaultPlan, parse_duration};
+use super::fault::FaultPlan;
+use super::fault_text::parse_duration;
 use super::fleet::{Fleet, FleetHandle, FleetSettings};
 use super::network::Network;
 use super::prepare::{PrepareSettings, prepare};
@@ -62,6 +63,9 @@ pub struct Args {
     /// Restart and shut down after this long instead of the real 2 s and more
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub restart_delay: Option<Duration>,
+    /// Keep a provisioning lock for its owner this long instead of the real 2 m
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = duration)]
+    pub lock_time: Duration,
     /// Start the servers evenly over this long
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
     pub ramp: Duration,
@@ -185,6 +189,7 @@ fn settings(args: &Args) -> Result<FleetSettings, Failed> {
     settings.faults = args.fault.iter().cloned().fold(FaultPlan::default(), FaultPlan::and);
     settings.reply_delay = args.reply_delay;
     settings.restart_delay = args.restart_delay;
+    settings.lock_time = args.lock_time;
     settings.ramp = args.ramp;
     settings.seed = args.seed;
     settings.rsa_keys = args.rsa_keys;
@@ -257,16 +262,18 @@ fn show(args: &Args, fleet: &FleetHandle) -> bool {
     } else {
         writeln!(
             out,
-            "{} of {} provisioned, {} waiting, {} restarting, {} stopped, {} gone; {} configures ({} repeated), \
-             {} relapses, {} complaints",
+            "{} of {} provisioned, {} waiting, {} restarting, {} stopped, {} gone, {} off; {} configures \
+             ({} repeated), {} replies lost, {} relapses, {} complaints",
             stats.provisioned,
             stats.servers,
             stats.provisioning + stats.down,
             stats.restarting,
             stats.stopped,
             stats.vanished,
+            stats.off,
             stats.configures,
             stats.repeated_configures,
+            stats.lost_replies,
             stats.relapses,
             stats.complaints,
         )

@@ -50,6 +50,8 @@ pub(super) struct Dialer {
     pub(super) tls: bool,
     pub(super) jwt: Arc<str>,
     pub(super) user: Option<(String, String)>,
+    /// Time between pings on a silent connection, and the limit of one attempt to connect.
+    pub(super) patience: Duration,
     pub(super) ledger: Arc<Ledger>,
 }
 
@@ -62,7 +64,8 @@ impl Dialer {
             async move { Ok(auth) }
         })
         .custom_inbox_prefix("provisioning.reply")
-        .connection_timeout(Duration::from_secs(10))
+        .connection_timeout(self.patience)
+        .ping_interval(self.patience)
         .max_reconnects(None)
         .retry_on_initial_connect()
         .reconnect_delay_callback(|attempts| Duration::from_millis(250 * (attempts as u64).min(20)));

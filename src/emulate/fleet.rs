@@ -7,19 +7,23 @@ use std::time::Duration;
 
 use quartermaster_proto::choria::identity::{Identity, IdentityError};
 use serde::Serialize;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{ConnectError, Dialer};
 use super::csr::KeyPool;
 use super::fault::FaultPlan;
-use super::group::{Group, Subscriptions, Task};
+use super::group::{Group, Order, Subscriptions, Task};
 use super::ledger::{FleetStats, Ledger};
 use super::network::Network;
 use super::profile::Profile;
 use super::record::{Phase, ServerRecord};
 use super::server::Server;
 use crate::clock;
+
+/// Orders that may wait for one connection's task.
+const ORDERS: usize = 1024;
 
 /// Everything about a fleet. Start from [`FleetSettings::new`] and change what matters.
 #[derive(Debug, Clone)]
@@ -48,6 +52,12 @@ pub struct FleetSettings {
     pub reply_delay: Duration,
     /// Replaces the delays of restart and shutdown; none keeps the real ones (2 s and splay, 0 to 9 s).
     pub restart_delay: Option<Duration>,
+    /// How long a provisioning lock is held for its owner; the real ones: 2 minutes.
+    pub lock_time: Duration,
+    /// User and password at the broker, instead of those of the provisioning token.
+    pub user: Option<(String, String)>,
+    /// Time between pings on a silent connection, and the limit of one attempt to connect.
+    pub patience: Duration,
     /// Start the servers evenly over this long; zero for all at once.
     pub ramp: Duration,
     /// Repeats keys, delays and faults.
@@ -72,6 +82,9 @@ impl FleetSettings {
             faults: FaultPlan::default(),
             reply_delay: Duration::ZERO,
             restart_delay: None,
+            lock_time: Duration::from_mins(2),
+            user: None,
+            patience: Duration::from_secs(10),
             ramp: Duration::ZERO,
             seed: 1,
             rsa_keys: 4,
@@ -94,6 +107,7 @@ impl FleetSettings {
             hop: self.brokers.first().cloned().unwrap_or_default(),
             reply_delay: self.reply_delay,
             restart_delay: self.restart_delay,
+            lock_time: self.lock_time,
             server_key: self.network.server_key.clone(),
             keys: KeyPool::new(self.rsa_keys),
             seed: self.seed,
@@ -160,13 +174,15 @@ impl Fleet {
         let claims = &settings.network.claims;
         let profile = Arc::new(settings.profile());
         let ledger = Arc::new(Ledger::new(settings.servers));
-        let user = (!claims.chusr.is_empty() && !claims.chpwd.is_empty())
+        let of_token = (!claims.chusr.is_empty() && !claims.chpwd.is_empty())
             .then(|| (claims.chusr.clone(), claims.chpwd.clone()));
+        let user = settings.user.clone().or(of_token);
         let dialer = Dialer {
             brokers: settings.brokers.clone().into(),
             tls: settings.tls,
             jwt: settings.network.jwt.as_str().into(),
             user,
+            patience: settings.patience,
             ledger: Arc::clone(&ledger),
         };
         let connections = settings.connections.clamp(1, settings.servers.max(1));
@@ -185,7 +201,8 @@ impl Fleet {
         let mut groups = Vec::with_capacity(connections);
         let mut tasks = Vec::with_capacity(connections);
         for (number, servers) in shares.into_iter().enumerate() {
-            let group = Arc::new(Group::new(servers));
+            let (order, orders) = mpsc::channel(ORDERS);
+            let group = Arc::new(Group::new(servers, order));
             groups.push(Arc::clone(&group));
             // With a connection for each server, the ramp spreads the connections.
             let (delay, ramp) = if own {
@@ -202,6 +219,7 @@ impl Fleet {
                 subscriptions,
                 own,
                 ramp,
+                orders,
                 stop: stop.clone(),
             };
             tasks.push(tokio::spawn(async move {
@@ -289,6 +307,12 @@ impl FleetHandle {
     /// One server, by name.
     pub fn server(&self, identity: &str) -> Option<ServerReport> {
         self.groups.iter().find_map(|group| group.one(identity, server_report))
+    }
+
+    /// Takes the power from a server, whatever it is doing, and gives it back after `down`; none: never. False when there is
+    /// no such server, or too many orders wait.
+    pub fn cut_power(&self, identity: &str, down: Option<Duration>) -> bool {
+        self.groups.iter().any(|group| group.order(identity, Order::CutPower { down }))
     }
 
     /// Every server.

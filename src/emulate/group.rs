@@ -10,6 +10,7 @@ use futures::StreamExt as _;
 use futures::stream::SelectAll;
 use quartermaster_proto::choria::envelope::{OpenRequest, open_request};
 use quartermaster_proto::choria::subject;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -26,16 +27,29 @@ const BATCH: usize = 256;
 pub(super) struct Group {
     servers: Mutex<Vec<Server>>,
     index: HashMap<String, usize>,
+    orders: mpsc::Sender<(usize, Order)>,
+}
+
+/// What befalls a server from outside.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Order {
+    /// Its power is cut, and comes back after this long; none: never.
+    CutPower { down: Option<Duration> },
 }
 
 impl Group {
-    pub(super) fn new(servers: Vec<Server>) -> Self {
+    pub(super) fn new(servers: Vec<Server>, orders: mpsc::Sender<(usize, Order)>) -> Self {
         let index = servers
             .iter()
             .enumerate()
             .map(|(position, server)| (server.identity().to_string(), position))
             .collect();
-        Self { servers: Mutex::new(servers), index }
+        Self { servers: Mutex::new(servers), index, orders }
+    }
+
+    /// Hands an order to the task; false when the server is not here or too many orders wait.
+    pub(super) fn order(&self, identity: &str, order: Order) -> bool {
+        self.index.get(identity).is_some_and(|position| self.orders.try_send((*position, order)).is_ok())
     }
 
     /// Calls `visit` with each server.
@@ -82,6 +96,7 @@ pub(super) struct Task {
     pub(super) own: bool,
     /// Start the servers evenly over this long.
     pub(super) ramp: Duration,
+    pub(super) orders: mpsc::Receiver<(usize, Order)>,
     pub(super) stop: CancellationToken,
 }
 
@@ -105,7 +120,7 @@ impl Task {
         Box::pin(stop.run_until_cancelled(self.work())).await.unwrap_or(Ok(()))
     }
 
-    async fn work(self) -> Result<(), ConnectError> {
+    async fn work(mut self) -> Result<(), ConnectError> {
         let mut live = Live { client: None, inbox: SelectAll::new(), timers: BTreeMap::new(), next: 0 };
         self.connect(&mut live).await?;
         self.start(&mut live).await?;
@@ -115,6 +130,10 @@ impl Task {
                 Some(message) = live.inbox.next(), if !live.inbox.is_empty() => self.arrived(&mut live, message).await?,
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.fire(&mut live).await?;
+                }
+                Some((position, Order::CutPower { down })) = self.orders.recv() => {
+                    let actions = self.group.act(position, |server| server.cut_power(down, clock::now()));
+                    self.perform(&mut live, position, actions).await?;
                 }
                 else => {
                     // Nobody is left to wait for, and the task ends only when it is told to.

@@ -27,6 +27,8 @@ pub struct FleetStats {
     pub stopped: u64,
     /// Gone without being told.
     pub vanished: u64,
+    /// Without power, and back later.
+    pub off: u64,
     /// Requests handled.
     pub requests: u64,
     /// Requests dropped without a reply: not for this server, or not valid.
@@ -50,6 +52,10 @@ pub struct FleetStats {
     pub token_refusals: u64,
     /// Things servers held against what they were given.
     pub complaints: u64,
+    /// Replies to work that was done which a fault withheld or made unreadable.
+    pub lost_replies: u64,
+    /// Times a server lost its power and had it again.
+    pub power_cuts: u64,
     /// Messages over the broker's size limit, not sent.
     pub unsendable: u64,
     /// Connections that are up.
@@ -62,7 +68,7 @@ pub struct FleetStats {
 #[derive(Debug, Default)]
 pub struct Ledger {
     phases: [AtomicU64; PHASES.len()],
-    notes: [AtomicU64; 10],
+    notes: [AtomicU64; 12],
     unreadable: AtomicU64,
     unsendable: AtomicU64,
     connected: AtomicU64,
@@ -118,6 +124,8 @@ impl Ledger {
             }
             Note::TokenRefused => self.count(Slot::TokenRefused),
             Note::Complaint => self.count(Slot::Complaint),
+            Note::ReplyLost => self.count(Slot::ReplyLost),
+            Note::PowerCut => self.count(Slot::PowerCut),
         }
     }
 
@@ -159,6 +167,7 @@ impl Ledger {
             provisioned: phase(Phase::Provisioned),
             stopped: phase(Phase::Stopping) + phase(Phase::Stopped),
             vanished: phase(Phase::Vanished),
+            off: phase(Phase::Off),
             requests: count(Slot::Request),
             dropped: count(Slot::Dropped),
             unreadable: self.unreadable.load(Ordering::Relaxed),
@@ -170,6 +179,8 @@ impl Ledger {
             lock_refusals: count(Slot::LockRefused),
             token_refusals: count(Slot::TokenRefused),
             complaints: count(Slot::Complaint),
+            lost_replies: count(Slot::ReplyLost),
+            power_cuts: count(Slot::PowerCut),
             unsendable: self.unsendable.load(Ordering::Relaxed),
             connected: self.connected.load(Ordering::Relaxed),
             connects: self.connects.load(Ordering::Relaxed),
@@ -216,4 +227,6 @@ enum Slot {
     LockRefused,
     TokenRefused,
     Complaint,
+    ReplyLost,
+    PowerCut,
 }

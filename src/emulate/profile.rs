@@ -34,6 +34,8 @@ pub struct Profile {
     pub reply_delay: Duration,
     /// Replaces the real delays of restart and shutdown; none keeps the real ones.
     pub restart_delay: Option<Duration>,
+    /// How long the provisioning lock is held for its owner; 2 minutes in reality.
+    pub lock_time: Duration,
     /// Server tokens are verified against this key: the organisation's issuer in an issuer network, otherwise the key that
     /// signs them. None leaves them unverified.
     pub server_key: Option<VerifyKey>,

@@ -22,10 +22,12 @@ pub enum Phase {
     Stopped,
     /// Gone without being told.
     Vanished,
+    /// Without power, and back later with what is on its disk.
+    Off,
 }
 
 /// Every phase, in the order of a server's life.
-pub const PHASES: [Phase; 7] = [
+pub const PHASES: [Phase; 8] = [
     Phase::Down,
     Phase::Provisioning,
     Phase::Restarting,
@@ -33,7 +35,21 @@ pub const PHASES: [Phase; 7] = [
     Phase::Stopping,
     Phase::Stopped,
     Phase::Vanished,
+    Phase::Off,
 ];
+
+/// One successful `configure`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Configured {
+    /// The id of the request.
+    pub request: String,
+    /// When it was done, Unix milliseconds by a clock that is right.
+    pub at_ms: i64,
+    /// The reply was withheld, or made unreadable, by a fault.
+    pub reply_lost: bool,
+    /// Relapses before it: a `configure` after a relapse is no repetition.
+    pub relapses: u32,
+}
 
 /// The history of one server.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -42,6 +58,8 @@ pub struct ServerRecord {
     pub phase: Phase,
     /// Successful `configure` calls.
     pub configures: u32,
+    /// Each of them.
+    pub configured: Vec<Configured>,
     /// Restarts, those of upgrades included.
     pub restarts: u32,
     /// Times it came back in provisioning mode although it had been configured.
@@ -54,6 +72,10 @@ pub struct ServerRecord {
     pub token_refusals: u32,
     /// Replies sent.
     pub replies: u64,
+    /// Replies to work that was done which a fault withheld or made unreadable.
+    pub lost_replies: u32,
+    /// Times it lost its power and had it again.
+    pub power_cuts: u32,
     /// Times it found fault with what it was given: a server token that does not verify, a key it cannot decrypt.
     pub complaints: u32,
     /// SHA-256 in hexadecimal of the configuration it was given last.
@@ -71,5 +93,23 @@ impl ServerRecord {
     /// `configure` calls beyond the first, not counting those that a relapse made necessary.
     pub fn duplicate_configures(&self) -> u32 {
         self.configures.saturating_sub(1).saturating_sub(self.relapses)
+    }
+
+    /// Each `configure` that follows another of the same round whose reply went out: `(the earlier one, the later one)`.
+    /// The network may have lost that reply; the server did not.
+    pub fn repetitions(&self) -> impl Iterator<Item = (&Configured, &Configured)> {
+        self.configured
+            .iter()
+            .zip(self.configured.iter().skip(1))
+            .filter(|(earlier, later)| earlier.relapses == later.relapses && !earlier.reply_lost)
+    }
+
+    pub(super) fn note_configured(&mut self, request: &str, at: WallClock, reply_lost: bool) {
+        self.configured.push(Configured {
+            request: request.to_owned(),
+            at_ms: at.nanos() / 1_000_000,
+            reply_lost,
+            relapses: self.relapses,
+        });
     }
 }

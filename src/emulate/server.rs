@@ -1,7 +1,7 @@
 //! One emulated server as a pure state machine: a request and the time go in, what to do comes out (choria.md 4 and 14).
 //!
 //! It knows no socket and no clock. `start` is called once, then `receive` for each request and `wake` for each
-//! [`Action::Wake`] that has come due.
+//! [`Action::Wake`] that has come due. The life of its process is in `life.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,6 @@ pub const AGENTS: [&str; 4] = ["discovery", "rpcutil", "choria_util", "choria_pr
 pub const COLLECTIVE: &str = "provisioning";
 /// A real node's agent gives up answering after this long, though its work goes on.
 pub(super) const AGENT_LIMIT: Duration = Duration::from_secs(20);
-const LOCK_SECONDS: i64 = 120;
 
 /// Something the surroundings have to do for a server, in the given order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,13 +97,17 @@ pub enum Note {
     Complaint,
     /// The time from the first provisioning request to the restart request.
     Cycle(Duration),
+    /// The reply to work that was done was withheld, or made unreadable.
+    ReplyLost,
+    /// The server lost its power.
+    PowerCut,
 }
 
 /// The owner of the provisioning lock and how long it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Lock {
-    owner: String,
-    until: WallClock,
+pub(super) struct Lock {
+    pub(super) owner: String,
+    pub(super) until: WallClock,
 }
 
 /// One emulated server.
@@ -115,12 +118,14 @@ pub struct Server {
     pub(super) dice: Dice,
     pub(super) record: ServerRecord,
     /// In the memory of the process: gone after a restart.
-    lock: Option<Lock>,
+    pub(super) lock: Option<Lock>,
     pub(super) ecdh: Option<ecdh::KeyPair>,
     /// On the disk of the server: survives a restart.
     pub(super) disk: Disk,
     afflictions: Box<[Affliction]>,
     pub(super) spent: Spent,
+    /// When a server without power has it again.
+    pub(super) powered_at: Option<WallClock>,
 }
 
 /// The files of a server.
@@ -143,7 +148,8 @@ impl std::fmt::Debug for Disk {
 pub(super) struct Spent {
     pub(super) aborted: u32,
     lost: u32,
-    relapsed: u32,
+    pub(super) relapsed: u32,
+    pub(super) vanished: bool,
 }
 
 /// What an action answers.
@@ -192,6 +198,7 @@ impl Server {
             disk: Disk::default(),
             afflictions: afflictions.into_boxed_slice(),
             spent: Spent::default(),
+            powered_at: None,
         }
     }
 
@@ -210,25 +217,9 @@ impl Server {
         &self.afflictions
     }
 
-    /// The process starts: its startup event, after it has subscribed.
-    pub fn start(&mut self, now: WallClock) -> Vec<Action> {
-        let now = self.own_time(now);
-        let mut actions = self.enter(Phase::Provisioning);
-        if let Some(Fault::Lock(window)) = self.fault("", |fault| matches!(fault, Fault::Lock(_))) {
-            let seconds = i64::try_from(window.as_secs()).unwrap_or(i64::MAX);
-            let owner = "stranger.example.net.choria=stranger".to_owned();
-            self.lock = Some(Lock { owner, until: now.plus_seconds(seconds) });
-        }
-        actions.push(self.event(EventKind::Startup, now));
-        if self.afflictions.iter().any(|drawn| drawn.fault == Fault::Vanish && drawn.action.is_none()) {
-            actions.extend(self.vanish());
-        }
-        actions
-    }
-
     /// A request that arrived on one of the server's subjects, already opened.
     pub fn receive(&mut self, open: &OpenRequest, now: WallClock) -> Vec<Action> {
-        let now = self.own_time(now);
+        let (true_time, now) = (now, self.own_time(now));
         if !matches!(self.record.phase, Phase::Provisioning | Phase::Restarting) {
             return Vec::new();
         }
@@ -252,8 +243,8 @@ impl Server {
                 return actions;
             }
         };
-        if self.fault(&call.action, |fault| matches!(fault, Fault::Vanish)).is_some() {
-            actions.extend(self.vanish());
+        if let Some(gone) = self.vanishes(&call.action, now) {
+            actions.extend(gone);
             return actions;
         }
         let turn = match request.agent.as_str() {
@@ -264,28 +255,22 @@ impl Server {
             }
         };
         actions.extend(turn.before);
-        if self.fault(&call.action, |fault| matches!(fault, Fault::Silence)).is_none()
-            && !self.loses_reply(&call.action, &turn.answer)
-            && let Some(payload) = wire::payload(&call.action, &turn.answer)
-        {
+        let silent = self.fault(&call.action, |fault| matches!(fault, Fault::Silence)).is_some()
+            || self.loses_reply(&call.action, &turn.answer);
+        let done = matches!(turn.answer, Answer::Done(_));
+        let lost = done && (silent || self.malformation(&call.action).is_some());
+        if lost {
+            self.record.lost_replies += 1;
+            actions.push(Action::Note(Note::ReplyLost));
+        }
+        if done && call.action == "configure" {
+            self.record.note_configured(&request.id, true_time, lost);
+        }
+        if !silent && let Some(payload) = wire::payload(&call.action, &turn.answer) {
             self.reply(open, &call.action, payload, turn.takes, now, &mut actions);
         }
         actions.extend(turn.after);
         actions
-    }
-
-    /// A delay asked for by [`Action::Wake`] is over.
-    pub fn wake(&mut self, now: WallClock) -> Vec<Action> {
-        let now = self.own_time(now);
-        match self.record.phase {
-            Phase::Restarting => self.restarted(now),
-            Phase::Stopping => {
-                let mut actions = self.enter(Phase::Stopped);
-                actions.push(Action::Leave);
-                actions
-            }
-            _ => Vec::new(),
-        }
     }
 
     /// The lock (choria.md 4.3): taken, extended or refused for the caller of this request.
@@ -293,7 +278,7 @@ impl Server {
         let owner = format!("{}.{}", request.sender, request.caller);
         let held = self.lock.as_ref().is_some_and(|lock| lock.owner != owner && lock.until > now);
         if !held {
-            self.lock = Some(Lock { owner, until: now.plus_seconds(LOCK_SECONDS) });
+            self.lock = Some(Lock { owner, until: after(now, self.profile.lock_time) });
         }
         !held
     }
@@ -343,17 +328,11 @@ impl Server {
         self.disk.version.as_deref().unwrap_or(&self.profile.version)
     }
 
-    fn own_time(&self, now: WallClock) -> WallClock {
+    pub(super) fn own_time(&self, now: WallClock) -> WallClock {
         match self.fault("", |fault| matches!(fault, Fault::ClockOff(_))) {
             Some(Fault::ClockOff(seconds)) => now.plus_seconds(seconds),
             _ => now,
         }
-    }
-
-    fn vanish(&mut self) -> Vec<Action> {
-        let mut actions = self.enter(Phase::Vanished);
-        actions.push(Action::Leave);
-        actions
     }
 
     /// The checks of choria.md 3.3 that come after the schema: generation, filter, collective, time, agent.
@@ -414,52 +393,10 @@ impl Server {
             actions.push(publish(wire::seal(self, open, raced, None, now)));
         }
     }
+}
 
-    /// The new process reads the new configuration (choria.md 4.5).
-    fn restarted(&mut self, now: WallClock) -> Vec<Action> {
-        self.lock = None;
-        self.ecdh = None;
-        self.record.restarts += 1;
-        let mut actions = vec![Action::Note(Note::Restarted)];
-        if self.fault("", |fault| matches!(fault, Fault::NoReturn)).is_some() {
-            actions.extend(self.vanish());
-            return actions;
-        }
-        let relapses = match self.fault("", |fault| matches!(fault, Fault::Relapse(_))) {
-            Some(Fault::Relapse(times)) if self.spent.relapsed < times => {
-                self.spent.relapsed += 1;
-                true
-            }
-            _ => false,
-        };
-        match provision::serving(self) {
-            Some(serving) if !relapses => {
-                actions.extend(self.enter(Phase::Provisioned));
-                let version = self.version().to_owned();
-                let event = wire::event(
-                    EventKind::Startup,
-                    &serving.identity,
-                    "server",
-                    &version,
-                    None,
-                    self.dice.bytes16(),
-                    now,
-                );
-                actions.push(Action::Serve(serving));
-                actions.push(event);
-            }
-            _ => {
-                // A server that was upgraded, not configured, is expected back in this mode.
-                if self.disk.config.is_some() {
-                    self.record.relapses += 1;
-                    actions.push(Action::Note(Note::Relapsed));
-                }
-                self.record.first_request = None;
-                actions.push(Action::ComeBack);
-                actions.extend(self.enter(Phase::Provisioning));
-                actions.push(self.event(EventKind::Startup, now));
-            }
-        }
-        actions
-    }
+/// `delay` after `now`; saturates.
+pub(super) fn after(now: WallClock, delay: Duration) -> WallClock {
+    let nanos = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX);
+    WallClock::from_nanos(now.nanos().saturating_add(nanos))
 }

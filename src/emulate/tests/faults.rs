@@ -1,13 +1,15 @@
 //! Servers with faults.
 
+use std::time::Duration;
+
 use quartermaster_proto::choria::envelope::open_reply;
 use quartermaster_proto::choria::{Generation, discovery, rpc};
 use serde_json::json;
 
-use super::bench::{Bench, NAME, plain_config};
+use super::bench::{Bench, NAME, NOW, plain_config};
 use crate::emulate::malformation;
 use crate::emulate::record::Phase;
-use crate::emulate::server::Note;
+use crate::emulate::server::{Action, Note};
 
 #[test]
 fn silence_answers_discovery_alone() {
@@ -126,5 +128,101 @@ fn false_replies_open_and_lie() {
 fn broken_payloads_do_not_decode() {
     for name in ["not_json", "deep_json", "unknown_status"] {
         assert!(rpc::decode_reply(&open_reply(&malformed(name)).unwrap().reply.payload).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_server_that_vanishes_for_a_time_comes_back_once_as_its_disk_says() {
+    let mut bench = Bench::faulty("vanish:5s/configure=all");
+    bench.done("jwt", json!({}));
+    let data = json!({"config": plain_config().to_string()});
+    assert_eq!(bench.provision("configure", data), None);
+    assert_eq!((bench.server.record().phase, bench.delay()), (Phase::Off, Some(Duration::from_secs(5))));
+    assert_eq!(bench.provision("jwt", json!({})), None, "nobody is there");
+    bench.wake(4);
+    assert_eq!(bench.server.record().phase, Phase::Off, "a delay of its former life");
+    bench.wake(1);
+    assert_eq!(bench.server.record().phase, Phase::Provisioning);
+    assert_eq!(bench.published(), ["startup.provision_mode_server"]);
+    bench.configure(&plain_config());
+    assert_eq!((bench.server.record().power_cuts, bench.server.record().configures), (1, 1));
+}
+
+#[test]
+fn one_that_announces_itself_and_is_gone_for_a_time_announces_itself_again() {
+    let mut bench = Bench::faulty("vanish:5s=all");
+    assert_eq!(bench.server.record().phase, Phase::Off);
+    bench.wake(5);
+    assert_eq!(bench.published(), ["startup.provision_mode_server"]);
+    bench.done("jwt", json!({}));
+}
+
+#[test]
+fn a_power_cut_keeps_the_disk_and_forgets_the_lock() {
+    let mut bench = Bench::v1();
+    bench.configure(&plain_config());
+    let cut = bench.server.cut_power(Some(Duration::from_secs(3)), bench.now);
+    assert!(cut.contains(&Action::Note(Note::PowerCut)) && cut.contains(&Action::Leave));
+    assert!(bench.server.cut_power(Some(Duration::from_secs(3)), bench.now).is_empty(), "it has none");
+    bench.wake(3);
+    assert_eq!(bench.server.record().phase, Phase::Provisioned, "it was configured, so it serves");
+    assert_eq!(bench.server.record().restarts, 0);
+
+    let mut bench = Bench::v1();
+    bench.done("jwt", json!({}));
+    bench.caller = "choria=stranger";
+    bench.refused("jwt", json!({}), "Could not obtain provisioning lock");
+    bench.server.cut_power(Some(Duration::from_secs(3)), bench.now);
+    bench.wake(3);
+    bench.done("jwt", json!({}));
+}
+
+#[test]
+fn a_power_cut_for_good_is_the_end() {
+    let mut bench = Bench::v1();
+    bench.server.cut_power(None, bench.now);
+    bench.wake(1000);
+    assert_eq!(bench.server.record().phase, Phase::Vanished);
+}
+
+#[test]
+fn the_record_tells_lost_replies_from_those_that_went_out() {
+    let ids = |bench: &Bench| -> Vec<bool> {
+        bench.server.record().configured.iter().map(|one| one.reply_lost).collect()
+    };
+    let mut lossy = Bench::faulty("lose_reply:2/configure=all");
+    let data = json!({"config": plain_config().to_string()});
+    assert_eq!(lossy.provision("configure", data.clone()), None);
+    assert!(lossy.noted(Note::ReplyLost));
+    assert_eq!(lossy.provision("configure", data), None);
+    lossy.configure(&plain_config());
+    assert_eq!((ids(&lossy), lossy.server.record().lost_replies), (vec![true, true, false], 2));
+    assert_eq!(lossy.server.record().repetitions().count(), 0, "each followed a lost reply");
+
+    let mut again = Bench::v1();
+    again.configure(&plain_config());
+    again.configure(&plain_config());
+    let record = again.server.record();
+    let (earlier, later) = record.repetitions().next().unwrap();
+    assert_ne!(earlier.request, later.request);
+    assert_eq!(record.duplicate_configures(), 1);
+
+    let mut relapsing = Bench::faulty("relapse=all");
+    for _ in 0..2 {
+        relapsing.configure(&plain_config());
+        relapsing.done("restart", json!({"splay": 1}));
+        relapsing.wake(2);
+    }
+    assert_eq!(relapsing.server.record().repetitions().count(), 0, "it had fallen back");
+}
+
+#[test]
+fn a_clock_that_is_off_shows_in_events_and_in_what_counts_as_in_time() {
+    let bench = Bench::faulty("clock:-30s=all");
+    let Some(Action::Publish { payload, .. }) = bench.actions.last() else { panic!("no event") };
+    assert_eq!(quartermaster_proto::choria::event::decode(payload).unwrap().timestamp, NOW - 30);
+    for (offset, answers) in [("30", true), ("-30", true), ("59", true), ("60", false), ("-60", false)] {
+        let mut bench = Bench::faulty(&format!("clock:{offset}=all"));
+        assert_eq!(bench.call("rpcutil", "ping", &json!({})).is_some(), answers, "{offset} s off");
     }
 }
