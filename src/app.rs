@@ -1,6 +1,8 @@
 //! Build, start, drain: the one place actors are wired.
 
 mod connect;
+mod ending;
+mod operate;
 mod positions;
 pub(crate) mod settings;
 mod signals;
@@ -24,18 +26,18 @@ use quartermaster_proto::choria::subject;
 use tokio::sync::watch;
 
 pub use self::connect::{ConnectReport, connect_check};
+use self::ending::{Ended, Ending};
 pub use self::positions::{Positions, Watching};
 use self::signals::{PidFile, Signals};
 use crate::config::{ClusterMode, Config};
 use crate::exit::Exit;
-use crate::web::{BoundWeb, FleetView, WebError, WebServer, WebState};
+use crate::operate::Operator;
+use crate::web::{BoundWeb, WebError, WebServer, WebState};
 
 /// Our own component in lifecycle events, the peer's word.
 const COMPONENT: &str = "provisioner";
 /// The component of an ordinary server.
 const SERVER: &str = "server";
-/// After a signal, cycles in flight may run on for this long; then they end at their next safe point.
-const FINISH_WITHIN: Duration = Duration::from_secs(10);
 /// How long one actor may take to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// The same when it has to be at once.
@@ -105,6 +107,7 @@ pub struct App {
     fleet: FleetHandle,
     link: LinkHandle,
     overseer: OverseerHandle,
+    operator: Operator,
     positions: Positions,
     web: Option<WebServer>,
     signals: Signals,
@@ -150,8 +153,9 @@ impl App {
                 std::process::exit(i32::from(Exit::Failure.code()));
             })
             .map_err(AppError::Watchdog)?;
+        let operator = operate::operator(config, &control, &fleet, &link, &positions.discovery, &overseer);
         let web = match bound {
-            Some(bound) => Some(serve_web(bound, metrics, &control, &fleet, &link, &overseer)?),
+            Some(bound) => Some(bound.serve(WebState { metrics, operator: operator.clone() })?),
             None => None,
         };
         let pid_file = options.pid_file.as_deref().map(PidFile::write).transpose()?;
@@ -169,6 +173,7 @@ impl App {
             fleet,
             link,
             overseer,
+            operator,
             positions,
             web,
             signals,
@@ -179,34 +184,22 @@ impl App {
 
     /// Works until a signal asks it to stop or it cannot go on.
     pub async fn serve(self) -> Exit {
-        let Self { control, fleet, overseer, web, mut signals, _watchdog, _pid_file, .. } = self;
+        let Self { control, fleet, overseer, operator, web, mut signals, _watchdog, _pid_file, .. } = self;
         let web = web.map(|WebServer { server, handle }| {
             actix_rt::spawn(server);
             handle
         });
-        let exit = tokio::select! {
-            signal = signals.next() => {
-                tracing::info!(signal, "stopping: nothing new is taken, what is in flight is finished");
-                tokio::select! {
-                    () = drain(&control, &fleet) => Exit::Success,
-                    signal = signals.next() => {
-                        tracing::warn!(signal, "stopping at once, as asked a second time");
-                        // No longer than a moment: only so that no helper outlives us.
-                        let stopped = overseer.stop(STOP_AT_ONCE_WITHIN);
-                        drop(tokio::time::timeout(STOP_WITHIN, stopped).await);
-                        return Exit::Success;
-                    }
-                    fatal = overseer.fatal() => {
-                        tracing::error!("{fatal}");
-                        Exit::Failure
-                    }
-                }
-            }
-            fatal = overseer.fatal() => {
-                tracing::error!("{fatal}");
-                Exit::Failure
+        let ending = Ending { control: &control, fleet: &fleet, overseer: &overseer, operator: &operator };
+        let exit = match ending.wait(&mut signals).await {
+            Ended::Properly(exit) => exit,
+            Ended::AtOnce => {
+                // No longer than a moment: only so that no helper outlives us.
+                let stopped = overseer.stop(STOP_AT_ONCE_WITHIN);
+                drop(tokio::time::timeout(STOP_WITHIN, stopped).await);
+                return Exit::Success;
             }
         };
+        operator.settled(STOP_WITHIN).await;
         if let Some(web) = web {
             web.stop(true).await;
         }
@@ -234,6 +227,11 @@ impl App {
         &self.overseer
     }
 
+    /// What may be asked of this instance, and what it may be told.
+    pub const fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
     /// Where each actor is to be found.
     pub const fn positions(&self) -> &Positions {
         &self.positions
@@ -242,37 +240,6 @@ impl App {
     /// The link, for whoever shares the connection.
     pub const fn link(&self) -> &LinkHandle {
         &self.link
-    }
-}
-
-/// Admits nothing more and waits for what is in flight: some time for whole cycles, then for those only that are
-/// between configure and restart, which are never left there.
-async fn drain(control: &ControlHandle, fleet: &FleetHandle) {
-    if let Err(error) = control.drain().await {
-        tracing::warn!("could not set the run state: {error}");
-    }
-    let mut numbers = fleet.subscribe();
-    let idle = |now: &FleetSnapshot| now.counts.in_flight == 0;
-    if tokio::time::timeout(FINISH_WITHIN, numbers.wait_for(idle)).await.is_ok() {
-        return;
-    }
-    tracing::info!(in_flight = fleet.snapshot().counts.in_flight, "ending cycles at their next safe point");
-    // Before the cycles hear of it: what one of them gives up must not be begun for the next in line.
-    if let Err(error) = control.end().await {
-        tracing::warn!("could not set the run state: {error}");
-    }
-    loop {
-        // Repeated, because a keeper that was restarted meanwhile has not heard of it.
-        if let Err(refused) = fleet.end_cycles() {
-            tracing::debug!("{refused}");
-        }
-        if tokio::time::timeout(FINISH_WITHIN, numbers.wait_for(idle)).await.is_ok() {
-            return;
-        }
-        tracing::info!(
-            in_flight = fleet.snapshot().counts.in_flight,
-            "waiting for servers between configure and restart; a second signal ends at once"
-        );
     }
 }
 
@@ -433,39 +400,6 @@ fn build_link(
     }
     let credentials = Arc::new(vault.clone());
     LinkHandle::new(settings, LinkParts::real(credentials, Arc::new(crate::clock::now), recorder.sink()))
-}
-
-fn serve_web(
-    bound: BoundWeb,
-    metrics: MetricsHandle,
-    control: &ControlHandle,
-    fleet: &FleetHandle,
-    link: &LinkHandle,
-    overseer: &OverseerHandle,
-) -> Result<WebServer, WebError> {
-    let (link, fleet) = (link.clone(), fleet.clone());
-    bound.serve(WebState {
-        metrics,
-        overseer: overseer.clone(),
-        run_state: control.subscribe(),
-        link: Arc::new(move || link.snapshot()),
-        fleet: Arc::new(move || fleet_view(&fleet.snapshot())),
-        started: std::time::Instant::now(),
-    })
-}
-
-const fn fleet_view(numbers: &FleetSnapshot) -> FleetView {
-    let FleetSnapshot { counts, provisioned, failed } = *numbers;
-    FleetView {
-        queued: counts.waiting,
-        in_flight: counts.in_flight,
-        turned_away: counts.known,
-        held: counts.held,
-        cooling: counts.cooling,
-        gave_up: counts.gave_up,
-        provisioned_total: provisioned,
-        failed_total: failed,
-    }
 }
 
 /// Publishes our own startup event once there is a connection, in the encoding of the peer (choria.md 5).

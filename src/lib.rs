@@ -7,6 +7,7 @@ pub mod clock;
 pub mod config;
 pub mod exit;
 pub mod machine;
+pub mod operate;
 pub mod telemetry;
 pub mod web;
 

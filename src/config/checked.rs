@@ -330,3 +330,14 @@ pub enum ClusterMode {
     /// Every instance works.
     Shared,
 }
+
+impl ClusterMode {
+    /// The word in the file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Election => "election",
+            Self::Shared => "shared",
+        }
+    }
+}

@@ -5,10 +5,6 @@ mod server;
 mod state;
 #[cfg(test)]
 mod tests;
-mod views;
 
 pub use server::{BoundWeb, WebError, WebServer};
 pub use state::WebState;
-pub use views::{
-    ActorView, EndingsView, FleetView, LinkView, PauseView, ReadyView, RunStateView, StatusView,
-};

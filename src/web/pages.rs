@@ -71,17 +71,17 @@ async fn metrics(state: web::Data<WebState>) -> HttpResponse {
 }
 
 async fn health(state: web::Data<WebState>) -> HttpResponse {
-    let health = state.health();
+    let health = state.operator.health();
     json(health.live, &health)
 }
 
 async fn ready(state: web::Data<WebState>) -> HttpResponse {
-    let ready = state.ready();
+    let ready = state.operator.ready();
     json(ready.ready, &ready)
 }
 
 async fn status(state: web::Data<WebState>) -> HttpResponse {
-    json(true, &state.status())
+    json(true, &state.operator.status())
 }
 
 async fn wrong_method() -> HttpResponse {

@@ -5,14 +5,16 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use quartermaster_actors::control::{PausedBy, RunState};
+use quartermaster_actors::control::{ControlHandle, PausedBy, RunState};
+use quartermaster_actors::fleet::{Counts, FleetHandle, FleetSnapshot};
 use quartermaster_actors::link::{LinkSnapshot, LinkState};
 use quartermaster_actors::metrics::{MetricsHandle, MetricsKeeper, Recorder};
-use quartermaster_actors::supervise::{Ending, Force, Overseer, OverseerHandle, OverseerSettings};
+use quartermaster_actors::supervise::{Ending, Force, Overseer, OverseerHandle, OverseerSettings, Slot};
 use tokio::sync::watch;
 
 use super::*;
 use crate::config::ListenAddress;
+use crate::operate::{About, Audit, Operator, OperatorParts};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -52,17 +54,11 @@ impl Site {
         let running = states.wait_for(quartermaster_actors::supervise::SupervisionSnapshot::all_running);
         tokio::time::timeout(SOON, running).await.unwrap().unwrap();
 
-        let (run_state, run_state_read) = watch::channel(RunState::working());
         let link = Arc::new(Mutex::new(connected()));
         let link_read = Arc::clone(&link);
-        let state = WebState {
-            metrics: metrics.clone(),
-            overseer: overseer.clone(),
-            run_state: run_state_read,
-            link: Arc::new(move || snapshot(link_read.lock().unwrap().clone())),
-            fleet: Arc::new(|| FleetView { queued: 3, in_flight: 2, ..FleetView::default() }),
-            started: Instant::now(),
-        };
+        let (operator, run_state) =
+            operator(&overseer, Arc::new(move || snapshot(link_read.lock().unwrap().clone())));
+        let state = WebState { metrics: metrics.clone(), operator };
         let bound = BoundWeb::bind(ListenAddress::At(([127, 0, 0, 1], 0).into())).unwrap();
         let address = bound.addresses()[0];
         let web = bound.serve(state).unwrap();
@@ -101,6 +97,28 @@ impl Site {
         // Short, since a test may leave an actor behind that never answers.
         self.overseer.stop(Duration::from_secs(1)).await;
     }
+}
+
+/// An operator whose actors are down and whose run state the test decides.
+fn operator(
+    overseer: &OverseerHandle,
+    link: Arc<dyn Fn() -> LinkSnapshot + Send + Sync>,
+) -> (Operator, watch::Sender<RunState>) {
+    let (run_state, read) = watch::channel(RunState::working());
+    let counts = Counts { waiting: 3, in_flight: 2, ..Counts::default() };
+    let (_, fleet) = watch::channel(FleetSnapshot { counts, ..FleetSnapshot::default() });
+    let operator = Operator::new(OperatorParts {
+        about: About { instance: "prov1.example.net".to_owned(), site: "lab".to_owned(), cluster: "off" },
+        config: serde_json::json!({}),
+        control: ControlHandle::new(Slot::new("control", 1), read),
+        fleet: FleetHandle::new(Slot::new("fleet", 1), fleet),
+        look: Arc::new(|| Ok(())),
+        link,
+        overseer: overseer.clone(),
+        audit: Audit::new(None, None),
+        started: Instant::now(),
+    });
+    (operator, run_state)
 }
 
 fn connected() -> LinkState {
@@ -252,6 +270,7 @@ async fn the_status_holds_run_state_link_fleet_and_actors() {
     site.run_state.send_replace(paused());
     let status = site.get("/api/v1/status").await.json();
     assert_eq!(status["run_state"]["paused"]["who"], "kim");
+    assert_eq!(status["run_state"]["says"], "paused by kim since 2023-11-14T22:13:20Z because maintenance");
     assert_eq!(status["link"]["server"], "broker.example.net:4222");
     assert_eq!(status["link"]["pending"], 4);
     assert_eq!(status["fleet"]["queued"], 3);

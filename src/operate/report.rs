@@ -1,13 +1,15 @@
-//! The JSON shapes of the pages, and the one place that fills them.
+//! What an instance tells of itself, as JSON for the pages, the control service and scripts, and the one place that fills it.
 
 use quartermaster_actors::control::RunState;
+use quartermaster_actors::fleet::FleetSnapshot;
 use quartermaster_actors::link::{LinkSnapshot, LinkState};
 use quartermaster_actors::supervise::{ChildSnapshot, ExitCause};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// `/healthz`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct HealthView {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct HealthView {
     /// True while the process makes progress.
     pub live: bool,
     /// Why not; empty when live.
@@ -15,7 +17,7 @@ pub(super) struct HealthView {
 }
 
 /// `/readyz`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ReadyView {
     /// True when this instance does its part: it works, or stands by, or is paused on purpose.
     pub ready: bool,
@@ -25,9 +27,15 @@ pub struct ReadyView {
     pub reasons: Vec<String>,
 }
 
-/// `/api/v1/status`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StatusView {
+/// Everything about one instance: `/api/v1/status` and the control service's `status`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct StatusReport {
+    /// This instance's identity.
+    pub instance: String,
+    /// Its site; may be empty.
+    pub site: String,
+    /// `off`, `election` or `shared`.
+    pub cluster: &'static str,
     /// The version of this program.
     pub version: &'static str,
     /// Whole seconds since the start.
@@ -45,7 +53,7 @@ pub struct StatusView {
 }
 
 /// The run state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RunStateView {
     /// The operator's pause, if one is in force.
     pub paused: Option<PauseView>,
@@ -53,10 +61,12 @@ pub struct RunStateView {
     pub leading: bool,
     /// True once a stop or drain was asked for.
     pub draining: bool,
+    /// All of it as a sentence for people: `paused by ann@ops since 2026-03-01T08:00:00Z because of the move`.
+    pub says: String,
 }
 
 /// An operator's pause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PauseView {
     /// The operator, as they named themselves.
     pub who: String,
@@ -67,7 +77,7 @@ pub struct PauseView {
 }
 
 /// The link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct LinkView {
     /// True while logged in.
     pub connected: bool,
@@ -98,7 +108,7 @@ pub struct LinkView {
 }
 
 /// The fleet: hosts by state now, and totals since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FleetView {
     /// In the queue.
     pub queued: usize,
@@ -119,7 +129,7 @@ pub struct FleetView {
 }
 
 /// One actor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ActorView {
     /// Its name.
     pub name: &'static str,
@@ -134,7 +144,7 @@ pub struct ActorView {
 }
 
 /// Lives ended, by cause.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct EndingsView {
     /// By themselves.
     pub stopped: u64,
@@ -146,13 +156,54 @@ pub struct EndingsView {
     pub failed: u64,
 }
 
-pub(super) fn run_state_view(state: &RunState) -> RunStateView {
+/// The run state as shown to people and machines.
+pub fn run_state_view(state: &RunState) -> RunStateView {
     let paused = state.paused.as_ref().map(|paused| PauseView {
         who: paused.who.clone(),
         why: paused.why.clone(),
         since: paused.since,
     });
-    RunStateView { paused, leading: state.leading && !state.has_lapsed(), draining: state.draining }
+    let leading = state.leading && !state.has_lapsed();
+    RunStateView { paused, leading, draining: state.draining, says: sentence(state) }
+}
+
+fn sentence(state: &RunState) -> String {
+    let mut parts = Vec::new();
+    if state.draining {
+        parts.push("draining, nothing new is taken on".to_owned());
+    }
+    if let Some(paused) = &state.paused {
+        parts.push(format!("paused by {} since {} because {}", paused.who, moment(paused.since), paused.why));
+    }
+    if !state.leading || state.has_lapsed() {
+        parts.push("standing by, another member of the cluster leads".to_owned());
+    }
+    if parts.is_empty() {
+        parts.push("working".to_owned());
+    }
+    parts.join("; ")
+}
+
+/// Unix seconds as RFC 3339 in UTC.
+pub fn moment(seconds: i64) -> String {
+    let known = time::OffsetDateTime::from_unix_timestamp(seconds).ok();
+    let shown = known.and_then(|at| at.format(&time::format_description::well_known::Rfc3339).ok());
+    shown.unwrap_or_else(|| format!("second {seconds}"))
+}
+
+/// The numbers of the fleet.
+pub const fn fleet_view(numbers: &FleetSnapshot) -> FleetView {
+    let FleetSnapshot { counts, provisioned, failed, .. } = *numbers;
+    FleetView {
+        queued: counts.waiting,
+        in_flight: counts.in_flight,
+        turned_away: counts.known,
+        held: counts.held,
+        cooling: counts.cooling,
+        gave_up: counts.gave_up,
+        provisioned_total: provisioned,
+        failed_total: failed,
+    }
 }
 
 pub(super) fn link_view(link: LinkSnapshot) -> LinkView {

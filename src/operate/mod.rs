@@ -1,0 +1,20 @@
+//! What an operator may ask of one instance and tell it to do, whoever carries the words: the control service, the web page.
+//! Every change has somebody who asked and a reason, is logged and audited here.
+mod audit;
+mod change;
+mod error;
+mod operator;
+mod redacted;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use audit::{Audit, AuditPublisher, AuditRecord};
+pub use change::{Change, ChangeReport, MAX_WHO, MAX_WHY, Via};
+pub use error::OperateError;
+pub use operator::{About, Operator, OperatorParts};
+pub use redacted::redacted;
+pub use report::{
+    ActorView, EndingsView, FleetView, HealthView, LinkView, PauseView, ReadyView, RunStateView,
+    StatusReport, fleet_view, moment, run_state_view,
+};
