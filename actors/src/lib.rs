@@ -15,6 +15,7 @@ pub mod supervise;
 pub mod text;
 
 pub mod control;
+pub mod journal;
 pub mod metrics;
 
 pub mod link;

@@ -9,10 +9,11 @@ use actix::{Actor, Context, Handler};
 use quartermaster_actors::control::RunState;
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, Seen, SeenSink};
 use quartermaster_actors::fleet::{
-    Counts, FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, ForceHosts, RetryPolicy, RosterSettings,
-    Shelf,
+    Counts, FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, ForceHosts, Forgot, HostQuery,
+    RetryPolicy, RosterSettings, Shelf,
 };
 use quartermaster_actors::host::{Features, HelperFailure, PlanSettings};
+use quartermaster_actors::journal::JournalHandle;
 use quartermaster_actors::metrics::Recorder;
 use quartermaster_actors::supervise::{ChildExited, ChildId, Ending, ExitNotice, Force, Slot};
 use quartermaster_actors::testing::{FakeFleet, FakeHelper, FakeHost, run_local};
@@ -83,7 +84,8 @@ impl Site {
             host_ping_every: Duration::from_secs(10),
             shelf: Shelf::new(roster),
             publish: Arc::new(publish),
-            wall_seconds: || 0,
+            wall_ms: || 0,
+            journal: JournalHandle::in_memory(),
         };
         let fleet = FleetHandle::new(slot.clone(), published);
         let mut site = Self {
@@ -218,8 +220,8 @@ async fn a_host_that_always_fails_is_tried_ever_more_rarely_and_others_are_not_h
         assert!((6..=10).contains(&attempts), "{attempts} attempts in an hour");
         let troubled = site.fleet.troubled(10).await.unwrap();
         assert_eq!(troubled.len(), 1);
-        assert_eq!(troubled[0].failure.as_ref().unwrap().0, "helper");
-        assert!(troubled[0].retry_in.is_some());
+        assert_eq!(troubled[0].failure.as_ref().unwrap().cause, "helper");
+        assert!(troubled[0].retry_in_ms.is_some());
     })
     .await;
 }
@@ -324,7 +326,7 @@ async fn a_hung_host_fails_alone_and_is_tried_again() {
         site.until(MINUTE, |site| site.hosts.restarted() == 7).await;
         site.until(MINUTE, |site| site.fleet.snapshot().failed == 1).await;
         let troubled = site.fleet.troubled(10).await.unwrap();
-        assert_eq!(troubled[0].failure.as_ref().unwrap().0, "stuck");
+        assert_eq!(troubled[0].failure.as_ref().unwrap().cause, "stuck");
         site.until(5 * MINUTE, |site| site.hosts.restarted() == 8).await;
         assert_eq!(site.hosts.configured_twice(), Vec::<String>::new());
         assert_eq!(site.fleet.snapshot().failed, 1);
@@ -351,6 +353,65 @@ async fn a_keeper_that_hangs_and_is_replaced_lets_no_host_be_configured_twice() 
         sleep(5 * MINUTE).await;
         assert_eq!(site.hosts.configured_twice(), Vec::<String>::new());
         assert!(old.connected());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happened_to_a_host_is_told_attempt_by_attempt() {
+    run_local(async {
+        let helper = FakeHelper::new(Duration::from_millis(5), |_| {
+            Err(HelperFailure { reason: "exit 1".into(), paused: false })
+        });
+        let site = Site::start(roster(), helper).await;
+        site.add(["bad.example.net".to_owned()], FakeHost::default());
+        site.announce("bad.example.net");
+        site.until(MINUTE, |site| site.fleet.snapshot().failed == 1).await;
+        let bad = Identity::parse("bad.example.net").unwrap();
+        let view = site.fleet.host(bad.clone()).await.unwrap().unwrap();
+        assert_eq!((view.state.as_str(), view.failures, view.attempt), ("cooling", 1, 2));
+        let failure = view.failure.unwrap();
+        assert_eq!((failure.cause.as_str(), failure.helper.unwrap().exit), ("helper", Some(1)));
+        // An operator's word clears the wait.
+        assert!(site.fleet.retry(bad.clone()).await.unwrap());
+        site.until(MINUTE, |site| site.fleet.snapshot().failed == 2).await;
+        let history = site.settings.journal.history(&bad);
+        assert_eq!(history.len(), 2);
+        let steps: Vec<_> = history[0].steps.iter().map(|step| step.step.as_str()).collect();
+        assert_eq!(steps, ["inventory", "helper"]);
+        assert_eq!(history[0].ending, "failed");
+        assert_eq!(history[0].helper.as_ref().unwrap().stderr, ["a made-up line"]);
+        assert!(history[0].steps[1].error.as_ref().unwrap().contains("exit 1"));
+        assert_eq!(site.fleet.forget(bad.clone()).await.unwrap(), Forgot::Forgotten);
+        assert_eq!(site.fleet.forget(bad.clone()).await.unwrap(), Forgot::Unknown);
+        assert!(site.settings.journal.history(&bad).is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn hosts_are_shown_page_by_page_and_what_deserves_a_look() {
+    run_local(async {
+        let slow = FakeHelper::new(MINUTE, |_| Ok(r#"{"configuration":{"a":"b"}}"#.into()));
+        let site = Site::start(RosterSettings { in_flight: 2, ..roster() }, slow).await;
+        site.add(names("web", 30), FakeHost::default());
+        for name in names("web", 30) {
+            site.announce(&name);
+        }
+        sleep(Duration::from_secs(20)).await;
+        let waiting = HostQuery { state: Some("waiting".into()), most: 20, ..HostQuery::default() };
+        let first = site.fleet.hosts(waiting.clone()).await.unwrap();
+        assert_eq!((first.hosts.len(), first.total), (20, 28));
+        let rest = site.fleet.hosts(HostQuery { after: first.next, ..waiting }).await.unwrap();
+        assert_eq!((rest.hosts.len(), rest.next), (8, None));
+        let overview = site.fleet.overview(5).await.unwrap();
+        assert_eq!(overview.slowest_step.unwrap().step, "helper");
+        assert!(overview.oldest_waiting.unwrap().waited_ms >= 20_000);
+        let busy = HostQuery { state: Some("in_flight".into()), most: 9, ..HostQuery::default() };
+        let busy = site.fleet.hosts(busy).await.unwrap();
+        assert_eq!(busy.hosts[0].step.as_deref(), Some("helper"));
+        let running = site.fleet.running(busy.hosts[0].identity.clone()).await.unwrap().unwrap();
+        assert_eq!((running.ending.as_str(), running.steps.len()), ("running", 2));
     })
     .await;
 }

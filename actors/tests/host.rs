@@ -9,8 +9,8 @@ use std::time::Duration;
 use actix::{Actor, Addr, Context, Handler};
 use quartermaster_actors::control::RunState;
 use quartermaster_actors::host::{
-    CycleStopAsked, Features, HostAnswered, HostFinished, HostProvisioner, HostSettings, HostSilent,
-    PlanSettings,
+    CycleBoard, CycleStopAsked, Features, HostAnswered, HostFinished, HostProvisioner, HostSettings,
+    HostSilent, PlanSettings,
 };
 use quartermaster_actors::metrics::Recorder;
 use quartermaster_actors::supervise::{ChildExited, ChildId, Ending, ExitCause, ExitNotice, Force};
@@ -121,6 +121,7 @@ impl Bench {
             finished: owner.clone().recipient(),
             silent: owner.clone().recipient(),
             answered: owner.clone().recipient(),
+            board: CycleBoard::default(),
             commit: Arc::new(move |cycle| {
                 assert_eq!(cycle, CYCLE);
                 count.fetch_add(1, Ordering::SeqCst);

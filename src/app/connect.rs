@@ -8,7 +8,8 @@ use quartermaster_actors::metrics::Recorder;
 use quartermaster_actors::supervise::{Overseer, OverseerSettings, Owned, RestartPolicy, Slot};
 use quartermaster_actors::vault::{Outside, VaultKeeper};
 
-use super::{STOP_WITHIN, build_link, settings};
+use super::build::build_link;
+use super::{STOP_WITHIN, settings};
 use crate::config::Config;
 
 /// How long a login may take.

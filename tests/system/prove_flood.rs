@@ -266,9 +266,9 @@ async fn a_server_whose_helper_always_fails_is_tried_ever_more_rarely_and_alone_
     let troubled = inside.fleet.troubled(10).await.unwrap();
     let view =
         troubled.iter().find(|view| view.identity.as_str() == "bad1.example.net").expect("it is listed");
-    let (cause, reason, _) = view.failure.as_ref().expect("with its last failure");
-    assert_eq!(*cause, "helper");
-    assert!(reason.contains("exit"), "{reason}");
+    let failure = view.failure.as_ref().expect("with its last failure");
+    assert_eq!(failure.cause, "helper");
+    assert!(failure.error.contains("exit"), "{}", failure.error);
     assert_eq!(troubled.len(), 1, "{troubled:?}");
     assert_eq!((good.stats().repeated_configures, bad.stats().configures), (0, 0));
 }

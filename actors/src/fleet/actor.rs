@@ -4,26 +4,24 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use actix::{
-    Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, MessageResult, SpawnHandle, WrapFuture,
-};
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
 use rand::RngExt;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::entry::State;
-use super::messages::{EndCycles, FleetSnapshot, HostNoticed, HostView, ObserveTroubled, RosterDue};
-use super::roster::{ENDED, Roster, STUCK};
-use super::terms::{Admission, Noticed, Passed, RosterSettings, Sighting, Verdict};
-use super::thread::{HostThread, MISSED_PINGS};
+use super::messages::{EndCycles, FleetSnapshot, HostNoticed, RosterDue};
+use super::roster::{ENDED, Roster};
+use super::terms::{Noticed, Passed, RosterSettings, Sighting};
+use super::thread::HostThread;
 use crate::control::RunStateReceiver;
 use crate::discovery::Seen;
 use crate::host::{
-    CommitPort, CycleStopAsked, Ending, HostAnswered, HostFinished, HostProvisioner, HostSettings,
-    HostSilent, PlanSettings, Tools,
+    CommitPort, CycleBoard, CycleStopAsked, Ending, HostAnswered, HostFinished, HostProvisioner, HostSilent,
+    PlanSettings, Tools,
 };
+use crate::journal::JournalHandle;
 use crate::metrics::{Fact, Found, Recorder};
-use crate::supervise::{ChildExited, ChildId, ExitCause, ExitNotice, Ping};
+use crate::supervise::{ChildExited, ExitNotice};
 
 /// Sightings waiting at most; what does not fit is counted by the sender, and the next discovery heals it.
 pub const MAILBOX: usize = 65_536;
@@ -53,8 +51,10 @@ pub struct FleetSettings {
     pub shelf: Shelf,
     /// Where the numbers are published.
     pub publish: Arc<watch::Sender<FleetSnapshot>>,
-    /// The clock that startup events are compared with, Unix seconds.
-    pub wall_seconds: fn() -> i64,
+    /// The wall clock, Unix milliseconds: startup events are compared with it, and the journal dated by it.
+    pub wall_ms: fn() -> i64,
+    /// Where it is written down what happened.
+    pub journal: JournalHandle,
 }
 
 /// The roster's place outside the actor. Only the keeper of the moment locks it, for the length of one decision.
@@ -67,28 +67,29 @@ impl Shelf {
         Self(Arc::new(Mutex::new(Roster::new(settings))))
     }
 
-    fn roster(&self) -> MutexGuard<'_, Roster> {
+    pub(super) fn roster(&self) -> MutexGuard<'_, Roster> {
         // A roster left behind by a panic is plain data; the worst it can hold is a host in a state that time ends.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Running {
-    addr: Addr<HostProvisioner>,
-    thread: u64,
-    unanswered: u32,
+pub(super) struct Running {
+    pub(super) addr: Addr<HostProvisioner>,
+    pub(super) thread: u64,
+    pub(super) unanswered: u32,
+    pub(super) board: CycleBoard,
 }
 
 /// The actor.
 pub struct FleetKeeper {
-    settings: FleetSettings,
-    running: HashMap<u64, Running>,
-    threads: Vec<HostThread>,
-    next_thread: usize,
-    threads_started: u64,
-    commit: CommitPort,
+    pub(super) settings: FleetSettings,
+    pub(super) running: HashMap<u64, Running>,
+    pub(super) threads: Vec<HostThread>,
+    pub(super) next_thread: usize,
+    pub(super) threads_started: u64,
+    pub(super) commit: CommitPort,
     timer: Option<(std::time::Instant, SpawnHandle)>,
-    led: bool,
+    pub(super) led: bool,
     _notice: ExitNotice,
 }
 
@@ -112,7 +113,7 @@ impl FleetKeeper {
     }
 
     /// Admits whoever may start, publishes the numbers, sets the clock. Called after everything that changes the roster.
-    fn pump(&mut self, ctx: &mut Context<Self>) {
+    pub(super) fn pump(&mut self, ctx: &mut Context<Self>) {
         let now = Instant::now().into_std();
         while self.settings.run_state.borrow().admits() {
             let admission = self.settings.shelf.roster().admit(now);
@@ -121,80 +122,6 @@ impl FleetKeeper {
         }
         self.publish();
         self.set_clock(ctx);
-    }
-
-    fn start_cycle(&mut self, admission: Admission, ctx: &mut Context<Self>) {
-        let Admission { identity, cycle, attempt, kept, waited } = admission;
-        self.settings.recorder.record(Fact::CycleStarted { host: identity.to_string(), attempt, waited });
-        let address = ctx.address();
-        let host = HostSettings {
-            identity,
-            cycle,
-            plan: Arc::clone(&self.settings.plan),
-            kept,
-            tools: self.settings.tools.clone(),
-            run_state: self.settings.run_state.clone(),
-            recorder: self.settings.recorder.clone(),
-            finished: address.clone().recipient(),
-            silent: address.clone().recipient(),
-            answered: address.clone().recipient(),
-            commit: Arc::clone(&self.commit),
-            notice: ExitNotice::new(ChildId { name: "host", generation: cycle }, address.recipient()),
-        };
-        let thread = self.next_thread.checked_rem(self.threads.len()).unwrap_or_default();
-        self.next_thread = self.next_thread.wrapping_add(1);
-        let (addr, thread) = match self.threads.get(thread) {
-            Some(thread) => {
-                let handle = thread.handle();
-                let start = move |_: &mut Context<_>| HostProvisioner::new(host);
-                (HostProvisioner::start_in_arbiter(&handle, start), thread.number())
-            }
-            None => (HostProvisioner::new(host).start(), 0),
-        };
-        self.running.insert(cycle, Running { addr, thread, unanswered: 0 });
-    }
-
-    fn end_cycle(&mut self, cycle: u64, ending: Ending, ctx: &mut Context<Self>) {
-        self.running.remove(&cycle);
-        let now = Instant::now().into_std();
-        let luck = rand::rng().random();
-        let (host, verdict) = {
-            let mut roster = self.settings.shelf.roster();
-            let host = roster.host_of(cycle).map(ToString::to_string);
-            (host, roster.finish(cycle, ending.clone(), now, luck))
-        };
-        if let Some(host) = host {
-            self.report(host, ending, &verdict);
-        }
-        if !self.led {
-            // Another member's by now: what it left behind is not this one's to go on with later.
-            self.settings.shelf.roster().forget_idle();
-        }
-        self.pump(ctx);
-    }
-
-    fn report(&self, host: String, ending: Ending, verdict: &Verdict) {
-        let fact = match (ending, verdict) {
-            (Ending::Provisioned, Verdict::Held { took }) => {
-                self.settings.publish.send_modify(|numbers| numbers.provisioned += 1);
-                Fact::HostProvisioned { host, took: *took }
-            }
-            (Ending::Updating, Verdict::Held { took }) => Fact::HostUpdating { host, took: *took },
-            (Ending::ShutDown { .. }, Verdict::Held { took }) => Fact::HostShutDown { host, took: *took },
-            (_, Verdict::Held { .. }) => Fact::HostServing { host },
-            (Ending::Deferred { msg }, Verdict::Retry { retry_in, .. }) => {
-                Fact::HostDeferred { host, msg, retry_in: retry_in.unwrap_or_default() }
-            }
-            (Ending::Busy { .. }, Verdict::Retry { retry_in, .. }) => {
-                Fact::HostBusy { host, retry_in: retry_in.unwrap_or_default() }
-            }
-            (Ending::Failed { cause, error }, Verdict::Retry { attempt, retry_in }) => {
-                self.settings.publish.send_modify(|numbers| numbers.failed += 1);
-                Fact::HostFailed { host, cause, error, attempt: *attempt, retry_in: *retry_in }
-            }
-            (_, Verdict::Requeued | Verdict::Unknown | Verdict::Retry { .. }) => return,
-        };
-        self.settings.recorder.record(fact);
     }
 
     fn publish(&self) {
@@ -243,47 +170,6 @@ impl FleetKeeper {
             me.pump(ctx);
             me.watch(ctx);
         }));
-    }
-
-    fn ping_hosts(&mut self, ctx: &mut Context<Self>) {
-        let mut blocked = Vec::new();
-        for thread in &mut self.threads {
-            if thread.is_blocked() {
-                // Whatever blocks the old thread, new cycles shall not meet it.
-                self.threads_started += 1;
-                let old = std::mem::replace(thread, HostThread::start(self.threads_started));
-                blocked.push(old.number());
-                old.stop();
-            }
-            thread.ask();
-        }
-        let is_stuck =
-            |running: &Running| running.unanswered >= MISSED_PINGS || blocked.contains(&running.thread);
-        let stuck: Vec<_> =
-            self.running.iter().filter(|(_, running)| is_stuck(running)).map(|(cycle, _)| *cycle).collect();
-        // All of them off the list before the first is ended: that admits others.
-        self.running.retain(|_, running| !is_stuck(running));
-        for cycle in stuck {
-            self.settings.recorder.record(Fact::ActorEnded {
-                actor: "host",
-                cause: ExitCause::Stuck.as_str(),
-                decision: "its host is tried again later".to_owned(),
-            });
-            let error = "its actor made no progress and was abandoned".to_owned();
-            self.end_cycle(cycle, Ending::Failed { cause: STUCK, error }, ctx);
-        }
-        let mut asked = Vec::with_capacity(self.running.len());
-        for (cycle, running) in &mut self.running {
-            running.unanswered += 1;
-            asked.push((*cycle, running.addr.send(Ping)));
-        }
-        for (cycle, pong) in asked {
-            ctx.spawn(pong.into_actor(self).map(move |answer, me, _| {
-                if let (Ok(_), Some(running)) = (answer, me.running.get_mut(&cycle)) {
-                    running.unanswered = 0;
-                }
-            }));
-        }
     }
 }
 
@@ -336,7 +222,7 @@ impl Handler<HostNoticed> for FleetKeeper {
             _ if !self.settings.run_state.borrow().admits() => return,
             Seen::Answered(identity) => (identity, Sighting::Answered, Found::Discovery),
             Seen::Started(identity, event, stamp) => {
-                let now = (self.settings.wall_seconds)();
+                let now = (self.settings.wall_ms)().div_euclid(1000);
                 (identity, Sighting::Started { event, stamp, now }, Found::Event)
             }
         };
@@ -432,36 +318,6 @@ impl Handler<EndCycles> for FleetKeeper {
         for running in self.running.values() {
             running.addr.do_send(CycleStopAsked);
         }
-    }
-}
-
-impl Handler<ObserveTroubled> for FleetKeeper {
-    type Result = MessageResult<ObserveTroubled>;
-
-    fn handle(&mut self, ObserveTroubled { most }: ObserveTroubled, _: &mut Self::Context) -> Self::Result {
-        let now = Instant::now().into_std();
-        let roster = self.settings.shelf.roster();
-        let mut views: Vec<_> = roster
-            .entries()
-            .filter(|(_, entry)| entry.failure.is_some() || matches!(entry.state, State::InFlight { .. }))
-            .map(|(identity, entry)| HostView {
-                identity: identity.clone(),
-                state: entry.state.name(),
-                failures: entry.failures,
-                failure: entry
-                    .failure
-                    .as_ref()
-                    .map(|failure| (failure.cause, failure.error.clone(), now.duration_since(failure.at))),
-                retry_in: match entry.state {
-                    State::Cooling { until, .. } => Some(until.saturating_duration_since(now)),
-                    _ => None,
-                },
-            })
-            .collect();
-        drop(roster);
-        views.sort_by(|a, b| a.identity.cmp(&b.identity));
-        views.truncate(most);
-        MessageResult(views)
     }
 }
 

@@ -1,9 +1,11 @@
 //! One host's entry in the roster.
 
-use std::time::Instant;
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
 
 use super::terms::Sighting;
 use crate::host::{Ending, Kept};
+use crate::journal::HelperRecord;
 
 /// How far a cycle has come, as far as places are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,15 +69,15 @@ pub enum State {
 }
 
 impl State {
-    /// The state's name, as shown to people.
+    /// The state's name, as shown to people and as queries name it.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Known => "known",
             Self::Waiting { .. } => "waiting",
-            Self::InFlight { .. } => "in flight",
+            Self::InFlight { .. } => "in_flight",
             Self::Held { .. } => "held",
             Self::Cooling { .. } => "cooling",
-            Self::GaveUp { .. } => "gave up",
+            Self::GaveUp { .. } => "gave_up",
             Self::Done => "done",
         }
     }
@@ -85,11 +87,19 @@ impl State {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// One of the fixed causes (the label of a counter).
-    pub cause: &'static str,
+    pub cause: Cow<'static, str>,
     /// The whole reason, bounded and free of control characters.
     pub error: String,
     /// When.
     pub at: Instant,
+    /// The helper run of that attempt, if it came to one.
+    pub helper: Option<HelperRecord>,
+}
+
+impl Failure {
+    pub(super) fn new(cause: &'static str, error: impl Into<String>, at: Instant) -> Self {
+        Self { cause: Cow::Borrowed(cause), error: error.into(), at, helper: None }
+    }
 }
 
 /// A host's entry.
@@ -97,8 +107,12 @@ pub struct Failure {
 pub struct Entry {
     /// What it is doing.
     pub state: State,
+    /// When it was noticed first.
+    pub first_seen: Instant,
     /// When it was noticed last.
     pub last_seen: Instant,
+    /// How long it was in the queue before its latest cycle.
+    pub waited: Duration,
     /// Failed attempts in a row.
     pub failures: u32,
     /// The last failure, until an attempt succeeds.
@@ -117,13 +131,27 @@ impl Entry {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             state: State::Known,
+            first_seen: now,
             last_seen: now,
+            waited: Duration::ZERO,
             failures: 0,
             failure: None,
             failing_since: None,
             kept: None,
             due: None,
             newest_event: None,
+        }
+    }
+
+    /// Since when it has been in its state; for a host that does nothing, since it was noticed last.
+    pub(super) const fn since(&self) -> Instant {
+        match &self.state {
+            State::Waiting { since }
+            | State::InFlight { since, .. }
+            | State::Held { since, .. }
+            | State::Cooling { since, .. }
+            | State::GaveUp { since } => *since,
+            State::Known | State::Done => self.last_seen,
         }
     }
 

@@ -1,11 +1,11 @@
 //! What the FleetKeeper is told and asked.
 
-use std::time::Duration;
-
 use quartermaster_proto::choria::identity::Identity;
 
 use super::terms::Counts;
+use super::view::{FleetOverview, Forgot, HostPage, HostQuery, HostView};
 use crate::discovery::Seen;
+use crate::journal::AttemptRecord;
 
 /// A host was noticed.
 #[derive(Debug, actix::Message)]
@@ -28,21 +28,6 @@ pub struct FleetSnapshot {
     pub failed: u64,
 }
 
-/// One host as shown to people.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostView {
-    /// The host.
-    pub identity: Identity,
-    /// What it is doing.
-    pub state: &'static str,
-    /// Failed attempts in a row.
-    pub failures: u32,
-    /// The last failure: cause, reason, how long ago.
-    pub failure: Option<(&'static str, String, Duration)>,
-    /// How long until its next attempt, for a cooling host.
-    pub retry_in: Option<Duration>,
-}
-
 /// Asks for hosts with a failure or in a cycle, at most `most`, ordered by name.
 #[derive(Debug, actix::Message)]
 #[rtype(result = "Vec<HostView>")]
@@ -50,6 +35,39 @@ pub struct ObserveTroubled {
     /// At most so many.
     pub most: usize,
 }
+
+/// Asks for one page of hosts.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "HostPage")]
+pub struct ObserveHosts(pub HostQuery);
+
+/// Asks for one host; none when nobody knows it.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "Option<HostView>")]
+pub struct ObserveHost(pub Identity);
+
+/// Asks what deserves a look, with so many failures at most.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "FleetOverview")]
+pub struct ObserveOverview {
+    /// At most so many.
+    pub failures: usize,
+}
+
+/// Asks for the attempt of a host that is under way.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "Option<AttemptRecord>")]
+pub struct RunningAttempt(pub Identity);
+
+/// Try this host again now; answers whether anybody knows it.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "bool")]
+pub struct RetryHost(pub Identity);
+
+/// Forget this host and its history.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "Forgot")]
+pub struct ForgetHost(pub Identity);
 
 /// Makes the actors of up to `most` hosts in a cycle end in a forced way; answers how many.
 #[cfg(feature = "testing")]

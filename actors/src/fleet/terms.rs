@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quartermaster_proto::choria::identity::Identity;
+use serde::{Deserialize, Serialize};
 
 use super::retry::RetryPolicy;
 use crate::host::Kept;
@@ -112,7 +113,7 @@ pub enum Passed {
 }
 
 /// How many hosts are in which state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// In the queue.
     pub waiting: usize,

@@ -8,9 +8,10 @@ use quartermaster_proto::choria::identity::Identity;
 use rand::RngExt;
 use tokio::time::Instant;
 
+use super::board::CycleBoard;
 use super::messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
 use super::plan::Plan;
-use super::ports::{CommitPort, HostCall, Tools};
+use super::ports::{CommitPort, HelperAnswer, HostCall, Tools};
 use super::terms::{At, Effect, Input, PlanSettings};
 use crate::control::RunStateReceiver;
 use crate::link::ConflictFlag;
@@ -44,6 +45,8 @@ pub struct HostSettings {
     pub answered: Recipient<HostAnswered>,
     /// Asked before the host is configured.
     pub commit: CommitPort,
+    /// Where it shows how far it has come.
+    pub board: CycleBoard,
     /// Tells the owner of the actor's end, panic included.
     pub notice: ExitNotice,
 }
@@ -60,6 +63,7 @@ pub struct HostProvisioner {
     silent: Recipient<HostSilent>,
     answered: Recipient<HostAnswered>,
     commit: CommitPort,
+    board: CycleBoard,
     conflict: ConflictFlag,
     has_answered: bool,
     stop_asked: bool,
@@ -81,6 +85,7 @@ impl HostProvisioner {
             silent: settings.silent,
             answered: settings.answered,
             commit: settings.commit,
+            board: settings.board,
             conflict: ConflictFlag::default(),
             has_answered: false,
             stop_asked: false,
@@ -107,6 +112,9 @@ impl HostProvisioner {
         if self.plan.is_committed() && !was_committed && !(self.commit)(self.cycle) {
             tracing::debug!(host = %self.identity, "this cycle was replaced and ends");
             return ctx.stop();
+        }
+        if !matches!(effect, Effect::Finish(_)) {
+            self.board.note(self.plan.step(), self.plan.tries(), self.plan.last_reason(), at.now);
         }
         if let Some(remark) = self.plan.take_remark() {
             tracing::warn!(host = %self.identity, "{remark}");
@@ -146,7 +154,10 @@ impl HostProvisioner {
             }
             Effect::RunHelper { input } => {
                 let decision = self.tools.helper.run(self.identity.clone(), input).into_actor(self);
-                ctx.spawn(decision.map(|result, me, ctx| me.feed(Input::Decided(result), ctx)));
+                ctx.spawn(decision.map(|HelperAnswer { decision, run }, me, ctx| {
+                    me.board.note_helper(run);
+                    me.feed(Input::Decided(decision), ctx);
+                }));
             }
             Effect::IssueToken(order) => {
                 let issued = self.tools.vault.issue(order).into_actor(self);

@@ -58,6 +58,39 @@ pub enum Ending {
     },
 }
 
+impl Ending {
+    /// The ending's name, as the journal keeps it and queries show it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Provisioned => "provisioned",
+            Self::Updating => "updating",
+            Self::ShutDown { .. } => "shut_down",
+            Self::AlreadyServing => "already_serving",
+            Self::Deferred { .. } => "deferred",
+            Self::Busy { .. } => "busy",
+            Self::Interrupted => "interrupted",
+            Self::Failed { .. } => "failed",
+        }
+    }
+
+    /// The fixed cause of a failure.
+    pub const fn cause(&self) -> Option<&'static str> {
+        match self {
+            Self::Failed { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+
+    /// The reason of a failure, or what the helper says about its decision.
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Self::Failed { error, .. } => Some(error),
+            Self::Deferred { msg } | Self::ShutDown { msg } if !msg.is_empty() => Some(msg),
+            _ => None,
+        }
+    }
+}
+
 /// A cycle has ended.
 #[derive(Debug, actix::Message)]
 #[rtype(result = "()")]

@@ -1,6 +1,7 @@
 //! One host's provisioning cycle: `steps.rs` is the table of steps, `plan.rs` decides what comes next (pure), `actor.rs`
 //! carries it out.
 mod actor;
+mod board;
 mod error;
 mod messages;
 mod plan;
@@ -11,9 +12,10 @@ mod terms;
 mod tests;
 
 pub use actor::{HostProvisioner, HostSettings};
+pub use board::{CycleBoard, StepProgress};
 pub use error::HostError;
 pub use messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
 pub use plan::Plan;
-pub use ports::{Answer, Boxed, CommitPort, HelperPort, HostCall, LinkPort, Tools, VaultPort};
+pub use ports::{Answer, Boxed, CommitPort, HelperAnswer, HelperPort, HostCall, LinkPort, Tools, VaultPort};
 pub use steps::{Features, STEPS, Step, StepSpec};
 pub use terms::{At, CallFailure, Effect, HelperFailure, Input, PlanSettings, SealedForHost};

@@ -27,6 +27,8 @@ use super::terms::{At, CallFailure, Effect, Input, PlanSettings, SealedForHost};
 
 /// Delay after failed try k, in milliseconds, before it is varied by half either way (choria.md 12.4; index 0 unused).
 const TRY_BACKOFF_MS: [u64; 11] = [500, 750, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000];
+/// The longest reason kept of a try that failed, in bytes.
+const MAX_REASON: usize = 300;
 /// The restart splay sent, in seconds: always exactly two seconds of delay on the host (choria.md 4.4).
 const RESTART_SPLAY: u32 = 1;
 /// The refusal of a host that is an ordinary server already (choria.md 4.4).
@@ -55,6 +57,8 @@ pub struct Plan {
     sealed: Option<SealedForHost>,
     /// A failed optional update, for the log.
     remark: Option<String>,
+    /// Why the last try of the current step failed.
+    last_reason: Option<String>,
 }
 
 impl Plan {
@@ -78,12 +82,23 @@ impl Plan {
             server_jwt: None,
             sealed: None,
             remark: None,
+            last_reason: None,
         }
     }
 
     /// The step the cycle is in.
     pub const fn step(&self) -> Step {
         self.step
+    }
+
+    /// How often the current step was tried.
+    pub const fn tries(&self) -> u32 {
+        self.tries
+    }
+
+    /// Why the last try of the current step failed, if one did.
+    pub fn last_reason(&self) -> Option<&str> {
+        self.last_reason.as_deref()
     }
 
     /// Whether the host may be configured already, so that the cycle must run to its end.
@@ -154,6 +169,7 @@ impl Plan {
         let Some(spec) = next else { return Err(Stop(Ending::Provisioned)) };
         self.step = spec.step;
         self.tries = 0;
+        self.last_reason = None;
         self.attempt(at)
     }
 
@@ -380,6 +396,7 @@ impl Plan {
     fn call_failed(&mut self, reason: String, again: bool, at: At) -> Result<Effect, Stop> {
         let most = self.step.spec().map_or(1, |spec| spec.tries);
         if again && self.tries < most {
+            self.last_reason = Some(escape_bounded(&reason, MAX_REASON));
             return Ok(Effect::WakeAt(at.now + try_backoff(self.tries, at.luck)));
         }
         if self.step == Step::Update {

@@ -4,16 +4,19 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quartermaster_proto::choria::chain::ServerTokenOrder;
 use quartermaster_proto::choria::identity::Identity;
 use quartermaster_proto::choria::token::ProvisioningClaims;
 use quartermaster_proto::helper::HelperReply;
 use secrecy::SecretString;
+use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 use super::terms::{CallFailure, HelperFailure, SealedForHost};
 use crate::helper::{HelperError, HelperHandle, RunHelper};
+use crate::journal::HelperRecord;
 use crate::link::{Call, CallError, ConflictFlag, LinkHandle, Retry};
 use crate::text::chain;
 use crate::vault::VaultHandle;
@@ -54,10 +57,19 @@ pub trait LinkPort: Send + Sync {
     fn call(&self, call: HostCall) -> Boxed<Answer>;
 }
 
+/// What came of asking the helper.
+#[derive(Debug)]
+pub struct HelperAnswer {
+    /// Its decision.
+    pub decision: Result<Box<HelperReply>, HelperFailure>,
+    /// Its process, if one was started.
+    pub run: Option<HelperRecord>,
+}
+
 /// The site's helper.
 pub trait HelperPort: Send + Sync {
     /// Runs the helper for a host, when a slot is free.
-    fn run(&self, identity: Identity, input: Vec<u8>) -> Boxed<Result<Box<HelperReply>, HelperFailure>>;
+    fn run(&self, identity: Identity, input: Vec<u8>) -> Boxed<HelperAnswer>;
 }
 
 /// Keys and tokens.
@@ -104,18 +116,50 @@ impl LinkPort for LinkHandle {
 }
 
 impl HelperPort for HelperHandle {
-    fn run(&self, identity: Identity, input: Vec<u8>) -> Boxed<Result<Box<HelperReply>, HelperFailure>> {
+    fn run(&self, identity: Identity, input: Vec<u8>) -> Boxed<HelperAnswer> {
         let handle = self.clone();
         Box::pin(async move {
+            let asked = Instant::now();
             match HelperHandle::run(&handle, RunHelper { identity, input }).await {
-                Ok(run) => Ok(Box::new(run.reply)),
-                Err(error) => Err(HelperFailure {
-                    paused: matches!(error, HelperError::Paused { .. }),
-                    reason: chain(&error),
-                }),
+                Ok(run) => {
+                    let record = HelperRecord {
+                        exit: Some(0),
+                        ending: "exited with status 0".to_owned(),
+                        took_ms: whole_ms(run.took),
+                        stderr: run.stderr_tail,
+                    };
+                    HelperAnswer { decision: Ok(Box::new(run.reply)), run: Some(record) }
+                }
+                Err(error) => HelperAnswer {
+                    run: failed_run(&error, asked.elapsed()),
+                    decision: Err(HelperFailure {
+                        paused: matches!(error, HelperError::Paused { .. }),
+                        reason: chain(&error),
+                    }),
+                },
             }
         })
     }
+}
+
+/// What is told of a run that brought no decision; none when no process was started.
+fn failed_run(error: &HelperError, took: Duration) -> Option<HelperRecord> {
+    let (exit, ending) = match error {
+        HelperError::Paused { .. } | HelperError::QueueFull { .. } | HelperError::Down => return None,
+        HelperError::Exited { code, .. } => (Some(*code), format!("exited with status {code}")),
+        HelperError::Killed { signal, .. } => (None, format!("killed by signal {signal}")),
+        HelperError::TimedOut { after, .. } => (None, format!("stopped after {after:?}")),
+        HelperError::TooMuchOutput { .. } => (None, "stopped: too much output".to_owned()),
+        HelperError::Silent { .. } => (Some(0), "exited with status 0 and wrote nothing".to_owned()),
+        HelperError::Reply { .. } => (Some(0), "exited with status 0 and an unusable reply".to_owned()),
+        HelperError::Start { .. } => (None, "could not be started".to_owned()),
+        HelperError::Follow { .. } | HelperError::Lost => (None, "was lost".to_owned()),
+    };
+    Some(HelperRecord { exit, ending, took_ms: whole_ms(took), stderr: error.stderr().to_vec() })
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl VaultPort for VaultHandle {

@@ -9,14 +9,15 @@ use std::time::Duration;
 use quartermaster_proto::choria::chain::ServerTokenOrder;
 use quartermaster_proto::choria::identity::Identity;
 use quartermaster_proto::choria::token::ProvisioningClaims;
-use quartermaster_proto::helper::{HelperReply, decode_reply};
+use quartermaster_proto::helper::decode_reply;
 use secrecy::SecretString;
 
 use crate::discovery::{Look, LookPort};
 use crate::host::{
-    Answer, Boxed, CallFailure, HelperFailure, HelperPort, HostCall, LinkPort, SealedForHost, Tools,
-    VaultPort,
+    Answer, Boxed, CallFailure, HelperAnswer, HelperFailure, HelperPort, HostCall, LinkPort, SealedForHost,
+    Tools, VaultPort,
 };
+use crate::journal::HelperRecord;
 
 /// The time a call to a host that is not there takes: the peer's 20 s and 2 s.
 const NO_REPLY_AFTER: Duration = Duration::from_secs(22);
@@ -185,14 +186,19 @@ impl FakeHelper {
 }
 
 impl HelperPort for FakeHelper {
-    fn run(&self, identity: Identity, _: Vec<u8>) -> Boxed<Result<Box<HelperReply>, HelperFailure>> {
+    fn run(&self, identity: Identity, _: Vec<u8>) -> Boxed<HelperAnswer> {
         let me = self.clone();
         Box::pin(async move {
             me.runs.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(me.takes).await;
-            let text = (me.reply)(&identity)?;
             let failed = |error: String| HelperFailure { reason: error, paused: false };
-            decode_reply(text.as_bytes()).map(Box::new).map_err(|error| failed(error.to_string()))
+            let decision = (me.reply)(&identity).and_then(|text| {
+                decode_reply(text.as_bytes()).map(Box::new).map_err(|error| failed(error.to_string()))
+            });
+            let took_ms = u64::try_from(me.takes.as_millis()).unwrap_or(u64::MAX);
+            let (exit, ending) = (Some(i32::from(decision.is_err())), "made up".to_owned());
+            let run = Some(HelperRecord { exit, ending, took_ms, stderr: vec!["a made-up line".to_owned()] });
+            HelperAnswer { decision, run }
         })
     }
 }

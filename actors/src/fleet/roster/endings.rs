@@ -1,0 +1,159 @@
+//! What the end of a cycle means for its host.
+
+use std::time::{Duration, Instant};
+
+use quartermaster_proto::choria::identity::Identity;
+
+use super::super::entry::{Failure, Phase, State};
+use super::super::retry::spread;
+use super::super::terms::Verdict;
+use super::{ENDED, LOST_RESTART, RESTART_GRACE, Roster, STUCK};
+use crate::host::Ending;
+use crate::journal::HelperRecord;
+
+impl Roster {
+    /// A cycle has ended.
+    pub fn finish(&mut self, cycle: u64, ending: Ending, now: Instant, luck: f64) -> Verdict {
+        let Some(identity) = self.cycles.remove(&cycle) else { return Verdict::Unknown };
+        let Some(entry) = self.hosts.get_mut(&identity) else { return Verdict::Unknown };
+        let State::InFlight { cycle: current, since, phase } = &entry.state else { return Verdict::Unknown };
+        if *current != cycle {
+            return Verdict::Unknown;
+        }
+        let (began, was_silent, committed) = (*since, *phase == Phase::Silent, *phase == Phase::Committed);
+        if was_silent {
+            self.counts.silent -= 1;
+        }
+        let attempt = entry.failures + 1;
+        match ending {
+            Ending::Provisioned | Ending::Updating | Ending::ShutDown { .. } | Ending::AlreadyServing => {
+                entry.succeed();
+                self.hold(&identity, ending, began, now, false);
+                Verdict::Held { took: now.duration_since(began) }
+            }
+            Ending::Interrupted => {
+                self.enqueue(&identity, now, true);
+                Verdict::Requeued
+            }
+            Ending::Deferred { msg } => {
+                entry.failure = Some(Failure::new("deferred", msg, now));
+                let retry_in = spread(self.settings.interval, luck);
+                self.cool(&identity, began, retry_in, now);
+                Verdict::Retry { attempt, retry_in: Some(retry_in) }
+            }
+            Ending::Busy { kept } => {
+                entry.kept = kept;
+                entry.failure = Some(Failure::new("busy", "someone else holds its lock", now));
+                // Only ever later than the lock's window: a second refusal would extend nobody's wait but ours.
+                let retry_in = self.settings.busy + spread(self.settings.busy / 8, luck);
+                self.cool(&identity, began, retry_in, now);
+                Verdict::Retry { attempt, retry_in: Some(retry_in) }
+            }
+            Ending::Failed { cause: ENDED | STUCK, .. } if committed => {
+                let retry_in = self.lost_restart(&identity, began, now);
+                Verdict::Retry { attempt, retry_in: Some(retry_in) }
+            }
+            Ending::Failed { cause, error } => {
+                let retry_in = self.fail(&identity, began, Failure::new(cause, error, now), luck);
+                Verdict::Retry { attempt, retry_in }
+            }
+        }
+    }
+
+    /// Puts every cycle in flight back into the queue: its actors are gone. Used by a keeper that was restarted. A host
+    /// that may be configured already is left time to restart first, which its actor, if it lives, still sees to.
+    pub fn recover(&mut self, now: Instant) -> usize {
+        let lost: Vec<_> = self.cycles.drain().map(|(_, identity)| identity).collect();
+        for identity in &lost {
+            let Some(entry) = self.hosts.get(identity) else { continue };
+            let State::InFlight { phase, since, .. } = entry.state else { continue };
+            match phase {
+                Phase::Committed => {
+                    self.lost_restart(identity, since, now);
+                }
+                Phase::Silent => {
+                    self.counts.silent -= 1;
+                    self.enqueue(identity, now, true);
+                }
+                Phase::Contacting | Phase::Talking => {
+                    self.enqueue(identity, now, true);
+                }
+            }
+        }
+        lost.len()
+    }
+
+    /// The actor of a host that may be configured is gone, and with it the knowledge whether the host was told to restart.
+    /// It is left time to come up before it is tried again, so that it is not configured twice without need.
+    fn lost_restart(&mut self, identity: &Identity, began: Instant, now: Instant) -> Duration {
+        let error = "its actor or keeper ended while it was being configured";
+        if let Some(entry) = self.hosts.get_mut(identity) {
+            entry.failures += 1;
+            entry.failing_since.get_or_insert(now);
+            entry.failure = Some(Failure::new(LOST_RESTART, error, now));
+        }
+        let wait = 2 * RESTART_GRACE;
+        self.cool(identity, began, wait, now);
+        wait
+    }
+
+    pub(super) fn fail(
+        &mut self,
+        identity: &Identity,
+        began: Instant,
+        failure: Failure,
+        luck: f64,
+    ) -> Option<Duration> {
+        let now = failure.at;
+        let entry = self.hosts.get_mut(identity)?;
+        entry.failures += 1;
+        let failing_for = now.duration_since(*entry.failing_since.get_or_insert(now));
+        let retry_in = self.settings.retry.delay(entry.failures, failing_for, luck);
+        entry.failure = Some(failure);
+        if let Some(delay) = retry_in {
+            self.cool(identity, began, delay, now);
+        } else {
+            self.leave(identity);
+            self.counts.gave_up += 1;
+            if let Some(entry) = self.hosts.get_mut(identity) {
+                entry.state = State::GaveUp { since: now };
+            }
+        }
+        retry_in
+    }
+
+    pub(super) fn cool(&mut self, identity: &Identity, began: Instant, delay: Duration, now: Instant) {
+        self.leave(identity);
+        self.counts.cooling += 1;
+        if let Some(entry) = self.hosts.get_mut(identity) {
+            entry.state = State::Cooling { since: now, until: now + delay, began };
+        }
+        self.schedule(identity, now + delay);
+    }
+
+    pub(super) fn hold(
+        &mut self,
+        identity: &Identity,
+        ending: Ending,
+        began: Instant,
+        now: Instant,
+        confirmed: bool,
+    ) {
+        self.leave(identity);
+        self.counts.held += 1;
+        if let Some(entry) = self.hosts.get_mut(identity) {
+            entry.kept = None;
+            entry.state = State::Held { since: now, began, ending, confirmed };
+        }
+        self.schedule(identity, now + self.settings.hold);
+    }
+
+    /// The helper run of the attempt that just failed, for whoever asks what happened.
+    pub fn note_helper(&mut self, identity: &Identity, helper: Option<HelperRecord>, now: Instant) {
+        if let Some(failure) = self.hosts.get_mut(identity).and_then(|entry| entry.failure.as_mut())
+            && failure.at == now
+        {
+            failure.helper = helper;
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What time brings about in the roster.
+
+use std::time::Instant;
+
+use super::super::entry::State;
+use super::super::terms::{Noticed, Passed};
+use super::Roster;
+use crate::host::Ending;
+
+impl Roster {
+    /// Lets time pass: cooling hosts that are still there wait again, those that are not leave, holds end. At most
+    /// `most` entries a call, so that a huge roster cannot keep its actor from its messages.
+    pub fn pass(&mut self, now: Instant, most: usize) -> Vec<Passed> {
+        let mut passed: Vec<_> = self.aged_out.drain(..).map(Passed::AgedOut).collect();
+        for _ in 0..most {
+            let Some((when, _)) = self.due.first() else { break };
+            if *when > now {
+                break;
+            }
+            let Some((_, identity)) = self.due.pop_first() else { break };
+            let Some(entry) = self.hosts.get_mut(&identity) else { continue };
+            entry.due = None;
+            let stale = now.duration_since(entry.last_seen) >= 2 * self.settings.interval;
+            match &entry.state {
+                State::Cooling { .. } if !stale => {
+                    if self.enqueue(&identity, now, true) == Noticed::Queued {
+                        passed.push(Passed::Requeued(identity));
+                    }
+                }
+                State::Held { ending, confirmed, .. } => {
+                    if *ending == Ending::Provisioned && !*confirmed {
+                        passed.push(Passed::Unconfirmed(identity.clone()));
+                    }
+                    self.leave(&identity);
+                    if let Some(entry) = self.hosts.get_mut(&identity) {
+                        entry.state = State::Done;
+                    }
+                    self.schedule(&identity, now + 2 * self.settings.interval);
+                }
+                State::Waiting { .. } | State::InFlight { .. } | State::GaveUp { .. } => {}
+                State::Known | State::Cooling { .. } if !stale => {
+                    let when = entry.last_seen + 2 * self.settings.interval;
+                    self.schedule(&identity, when);
+                }
+                State::Done => {
+                    self.hosts.remove(&identity);
+                }
+                State::Known | State::Cooling { .. } => {
+                    self.leave(&identity);
+                    self.hosts.remove(&identity);
+                    passed.push(Passed::AgedOut(identity));
+                }
+            }
+        }
+        passed
+    }
+}

@@ -1,0 +1,203 @@
+//! Every handle and every owner's record, made but not started.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quartermaster_actors::control::{ControlHandle, Controller, LeadershipChanged, LeadingUntil, RunState};
+use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived, SeenSink};
+use quartermaster_actors::election::{ElectionHandle, Elector, ElectorSettings};
+use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
+use quartermaster_actors::helper::{HelperHandle, HelperParts, HelperRunner, Orphans};
+use quartermaster_actors::host::Tools;
+use quartermaster_actors::journal::JournalHandle;
+use quartermaster_actors::link::{EventSubscription, LinkHandle, LinkParts, SinkFull};
+use quartermaster_actors::metrics::{MetricsHandle, MetricsKeeper, Recorder};
+use quartermaster_actors::supervise::{Owned, RestartPolicy, Slot, Ward};
+use quartermaster_actors::vault::{Outside, VaultHandle, VaultKeeper};
+use quartermaster_proto::choria::event::EventKind;
+use quartermaster_proto::choria::subject;
+use tokio::sync::watch;
+
+use super::positions::Positions;
+use super::{AppError, settings};
+use crate::config::{ClusterMode, Config};
+
+/// The component of an ordinary server.
+const SERVER: &str = "server";
+/// Threads that the hosts' actors share.
+const HOST_THREADS: usize = 2;
+/// Questions that may wait for an actor at once.
+const MAX_ASKS: usize = 1024;
+
+/// The actors' handles and their owner's records, built but not started.
+pub(super) struct Parts {
+    pub(super) recorder: Recorder,
+    pub(super) control: ControlHandle,
+    pub(super) fleet: FleetHandle,
+    pub(super) journal: JournalHandle,
+    pub(super) link: LinkHandle,
+    pub(super) metrics: MetricsHandle,
+    pub(super) positions: Positions,
+    pub(super) wards: Vec<Box<dyn Ward>>,
+}
+
+/// Makes every handle and every owner's record; nothing runs yet.
+pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<Parts, AppError> {
+    let elected = config.cluster == ClusterMode::Election;
+    let recorder = if elected {
+        Recorder::in_election(&config.site, config.identity.as_str())?
+    } else {
+        Recorder::new(&config.site)?
+    };
+    let leading_until = elected.then(LeadingUntil::new);
+    let (state, receiver) = watch::channel(RunState {
+        leading: !elected,
+        leading_until: leading_until.clone(),
+        ..RunState::working()
+    });
+    let control_slot = Slot::new("control", MAX_ASKS);
+    let control = ControlHandle::new(control_slot.clone(), receiver);
+    let leadership = control_slot.clone();
+    let controller = owned_controller(control_slot.clone(), Arc::new(state), recorder.clone());
+
+    let metrics = MetricsHandle::new();
+    let metrics_keeper = MetricsKeeper::owned(&metrics, &recorder);
+
+    let (vault, vault_keeper) = VaultKeeper::owned(settings::vault(config), Outside::real());
+
+    let discovery_slot = Slot::new("discovery", MAX_ASKS);
+    let link = build_link(config, &vault, &recorder, &discovery_slot);
+    let broker_link = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
+
+    let orphans = Orphans::adopt().unwrap_or_else(|error| {
+        tracing::warn!("processes that helpers leave behind cannot be adopted: {error}");
+        Orphans::unadopted()
+    });
+    let helper_slot = Slot::new("helper", MAX_ASKS);
+    let helper_parts =
+        HelperParts::new(settings::helper(config), control.subscribe(), recorder.sink(), orphans);
+    let helper = HelperHandle::new(helper_slot.clone(), Arc::clone(&helper_parts));
+    let helper_runner =
+        Owned::new(helper_slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
+            HelperRunner::new(Arc::clone(&helper_parts), Some(birth.notice))
+        });
+
+    let tools = Tools {
+        link: Arc::new(link.clone()),
+        helper: Arc::new(helper.clone()),
+        vault: Arc::new(vault.clone()),
+    };
+    let journal = JournalHandle::in_memory();
+    let roster = settings::roster(config)?;
+    let (publish, published) = watch::channel(FleetSnapshot::default());
+    let fleet_slot: Slot<FleetKeeper> = Slot::new("fleet", MAX_ASKS);
+    let fleet = FleetHandle::new(fleet_slot.clone(), published);
+    let fleet_settings = FleetSettings {
+        roster,
+        plan: Arc::new(settings::plan(config)),
+        tools,
+        run_state: control.subscribe(),
+        recorder: recorder.clone(),
+        threads: HOST_THREADS,
+        host_ping_every,
+        shelf: Shelf::new(roster),
+        publish: Arc::new(publish),
+        wall_ms: || crate::clock::now().nanos().div_euclid(1_000_000),
+        journal: journal.clone(),
+    };
+    let fleet_keeper =
+        Owned::new(fleet_slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
+            FleetKeeper::new(fleet_settings.clone(), birth.notice)
+        });
+
+    let noticed = fleet.clone();
+    let seen: SeenSink = Arc::new(move |seen| noticed.noticed(seen));
+    let discovery = DiscoverySettings {
+        interval: config.interval,
+        component: config.lifecycle_component.clone(),
+        link: Arc::new(link.clone()),
+        seen,
+        run_state: control.subscribe(),
+        recorder: recorder.clone(),
+    };
+    let discoverer =
+        Owned::new(discovery_slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
+            Discoverer::new(discovery.clone(), birth.notice)
+        })
+        .below("fleet");
+
+    let mut wards: Vec<Box<dyn Ward>> = vec![
+        Box::new(controller),
+        Box::new(metrics_keeper),
+        Box::new(vault_keeper),
+        Box::new(broker_link),
+        Box::new(helper_runner),
+        Box::new(fleet_keeper),
+        Box::new(discoverer),
+    ];
+    if let Some(until) = leading_until {
+        wards.push(Box::new(owned_elector(config, &link, &control, leadership, until, &recorder)));
+    }
+    let positions = Positions {
+        control: control_slot,
+        metrics: metrics.slot().clone(),
+        vault: vault.slot().clone(),
+        link: link.slot().clone(),
+        helper: helper_slot,
+        fleet: fleet_slot,
+        discovery: discovery_slot,
+    };
+    Ok(Parts { recorder, control, fleet, journal, link, metrics, positions, wards })
+}
+
+fn owned_controller(
+    slot: Slot<Controller>,
+    state: Arc<watch::Sender<RunState>>,
+    recorder: Recorder,
+) -> Owned<Controller> {
+    Owned::new(slot, RestartPolicy::standard(), move |birth, _| {
+        Controller::new(Arc::clone(&state), recorder.clone(), birth.notice)
+    })
+}
+
+/// Takes part in the election; the Controller is told who leads.
+fn owned_elector(
+    config: &Config,
+    link: &LinkHandle,
+    control: &ControlHandle,
+    leadership: Slot<Controller>,
+    until: LeadingUntil,
+    recorder: &Recorder,
+) -> Owned<Elector> {
+    let lead = Arc::new(move |leading| {
+        if let Err(refused) = leadership.try_send(LeadershipChanged { leading }) {
+            tracing::warn!("leadership could not be announced: {refused}");
+        }
+    });
+    let identity = config.identity.to_string();
+    let settings =
+        ElectorSettings::peer(&identity, link.clone(), control.subscribe(), lead, until, recorder.clone());
+    let election = ElectionHandle::new(settings);
+    Owned::new(election.slot().clone(), RestartPolicy::standard(), election.factory())
+}
+
+pub(super) fn build_link(
+    config: &Config,
+    vault: &VaultHandle,
+    recorder: &Recorder,
+    discovery: &Slot<Discoverer>,
+) -> LinkHandle {
+    let mut settings = settings::link(config);
+    let mut components = vec![config.lifecycle_component.as_str(), SERVER];
+    components.dedup();
+    for component in components {
+        let slot = discovery.clone();
+        settings.events.push(EventSubscription {
+            subject: subject::event(EventKind::Startup, component),
+            lane: "events",
+            sink: Arc::new(move |event| slot.try_send(EventArrived(event.payload)).map_err(|_| SinkFull)),
+        });
+    }
+    let credentials = Arc::new(vault.clone());
+    LinkHandle::new(settings, LinkParts::real(credentials, Arc::new(crate::clock::now), recorder.sink()))
+}
