@@ -1,6 +1,7 @@
 //! Build, start, drain: the one place actors are wired.
 
 mod build;
+mod cluster;
 mod connect;
 mod ending;
 mod operate;
@@ -22,6 +23,7 @@ use quartermaster_proto::choria::event::{self, Event, EventFormat, EventKind};
 use quartermaster_proto::choria::subject;
 
 use self::build::{Parts, build};
+use self::cluster::Cluster;
 pub use self::connect::{ConnectReport, connect_check};
 use self::ending::{Ended, Ending};
 pub use self::positions::{Positions, Watching};
@@ -98,6 +100,7 @@ pub struct App {
     fleet: FleetHandle,
     journal: JournalHandle,
     link: LinkHandle,
+    cluster: Cluster,
     overseer: OverseerHandle,
     operator: Operator,
     positions: Positions,
@@ -114,7 +117,7 @@ impl App {
         // Bound before anything works, so that a wrong address is a failed start and nothing else.
         let bound = config.listen.map(BoundWeb::bind).transpose()?;
         let watching = options.watching;
-        let Parts { recorder, control, fleet, journal, link, metrics, positions, wards } =
+        let Parts { recorder, control, fleet, journal, link, metrics, cluster, positions, wards } =
             build(config, watching.hosts_every)?;
         let observer = recorder.clone();
         let overseer = Overseer::launch(
@@ -134,7 +137,8 @@ impl App {
                 std::process::exit(i32::from(Exit::Failure.code()));
             })
             .map_err(AppError::Watchdog)?;
-        let operator = operate::operator(config, &control, &fleet, &link, &positions.discovery, &overseer);
+        let operator =
+            operate::operator(config, &control, &fleet, &link, &cluster, &positions.discovery, &overseer);
         let web = match bound {
             Some(bound) => Some(bound.serve(WebState { metrics, operator: operator.clone() })?),
             None => None,
@@ -154,6 +158,7 @@ impl App {
             fleet,
             journal,
             link,
+            cluster,
             overseer,
             operator,
             positions,
@@ -166,7 +171,9 @@ impl App {
 
     /// Works until a signal asks it to stop or it cannot go on.
     pub async fn serve(self) -> Exit {
-        let Self { control, fleet, overseer, operator, web, mut signals, _watchdog, _pid_file, .. } = self;
+        let Self {
+            control, fleet, cluster, overseer, operator, web, mut signals, _watchdog, _pid_file, ..
+        } = self;
         let web = web.map(|WebServer { server, handle }| {
             actix_rt::spawn(server);
             handle
@@ -175,12 +182,14 @@ impl App {
         let exit = match ending.wait(&mut signals).await {
             Ended::Properly(exit) => exit,
             Ended::AtOnce => {
+                cluster.leave(STOP_AT_ONCE_WITHIN).await;
                 // No longer than a moment: only so that no helper outlives us.
                 let stopped = overseer.stop(STOP_AT_ONCE_WITHIN);
                 drop(tokio::time::timeout(STOP_WITHIN, stopped).await);
                 return Exit::Success;
             }
         };
+        cluster.leave(STOP_WITHIN).await;
         operator.settled(STOP_WITHIN).await;
         if let Some(web) = web {
             web.stop(true).await;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quartermaster_actors::control::{ControlHandle, Controller, LeadershipChanged, LeadingUntil, RunState};
+use quartermaster_actors::control::{ControlHandle, Controller, LeadingUntil, RunState};
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived, SeenSink};
-use quartermaster_actors::election::{ElectionHandle, Elector, ElectorSettings};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
 use quartermaster_actors::helper::{HelperHandle, HelperParts, HelperRunner, Orphans};
 use quartermaster_actors::host::Tools;
@@ -18,6 +17,7 @@ use quartermaster_proto::choria::event::EventKind;
 use quartermaster_proto::choria::subject;
 use tokio::sync::watch;
 
+use super::cluster::{self, Cluster};
 use super::positions::Positions;
 use super::{AppError, settings};
 use crate::config::{ClusterMode, Config};
@@ -37,6 +37,7 @@ pub(super) struct Parts {
     pub(super) journal: JournalHandle,
     pub(super) link: LinkHandle,
     pub(super) metrics: MetricsHandle,
+    pub(super) cluster: Cluster,
     pub(super) positions: Positions,
     pub(super) wards: Vec<Box<dyn Ward>>,
 }
@@ -135,9 +136,11 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<P
         Box::new(fleet_keeper),
         Box::new(discoverer),
     ];
-    if let Some(until) = leading_until {
-        wards.push(Box::new(owned_elector(config, &link, &control, leadership, until, &recorder)));
-    }
+    let cluster = Cluster {
+        election: leading_until
+            .map(|until| cluster::election(config, &link, &control, leadership, until, recorder.clone())),
+    };
+    wards.extend(cluster.wards());
     let positions = Positions {
         control: control_slot,
         metrics: metrics.slot().clone(),
@@ -147,7 +150,7 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<P
         fleet: fleet_slot,
         discovery: discovery_slot,
     };
-    Ok(Parts { recorder, control, fleet, journal, link, metrics, positions, wards })
+    Ok(Parts { recorder, control, fleet, journal, link, metrics, cluster, positions, wards })
 }
 
 fn owned_controller(
@@ -158,27 +161,6 @@ fn owned_controller(
     Owned::new(slot, RestartPolicy::standard(), move |birth, _| {
         Controller::new(Arc::clone(&state), recorder.clone(), birth.notice)
     })
-}
-
-/// Takes part in the election; the Controller is told who leads.
-fn owned_elector(
-    config: &Config,
-    link: &LinkHandle,
-    control: &ControlHandle,
-    leadership: Slot<Controller>,
-    until: LeadingUntil,
-    recorder: &Recorder,
-) -> Owned<Elector> {
-    let lead = Arc::new(move |leading| {
-        if let Err(refused) = leadership.try_send(LeadershipChanged { leading }) {
-            tracing::warn!("leadership could not be announced: {refused}");
-        }
-    });
-    let identity = config.identity.to_string();
-    let settings =
-        ElectorSettings::peer(&identity, link.clone(), control.subscribe(), lead, until, recorder.clone());
-    let election = ElectionHandle::new(settings);
-    Owned::new(election.slot().clone(), RestartPolicy::standard(), election.factory())
 }
 
 pub(super) fn build_link(

@@ -8,6 +8,7 @@ use quartermaster_actors::fleet::FleetHandle;
 use quartermaster_actors::link::LinkHandle;
 use quartermaster_actors::supervise::{OverseerHandle, Slot};
 
+use super::cluster::Cluster;
 use crate::config::Config;
 use crate::operate::{About, Audit, AuditPublisher, Operator, OperatorParts, redacted};
 
@@ -17,10 +18,11 @@ pub(super) fn operator(
     control: &ControlHandle,
     fleet: &FleetHandle,
     link: &LinkHandle,
+    cluster: &Cluster,
     discovery: &Slot<Discoverer>,
     overseer: &OverseerHandle,
 ) -> Operator {
-    let (looked, discovery) = (link.clone(), discovery.clone());
+    let (looked, discovery, cluster) = (link.clone(), discovery.clone(), cluster.clone());
     Operator::new(OperatorParts {
         about: About {
             instance: config.identity.to_string(),
@@ -32,6 +34,7 @@ pub(super) fn operator(
         fleet: fleet.clone(),
         look: Arc::new(move || discovery.try_send(LookAgain("an operator asked"))),
         link: Arc::new(move || looked.snapshot()),
+        cluster: Arc::new(move || cluster.view()),
         overseer: overseer.clone(),
         audit: Audit::new(config.state_dir.as_deref(), publisher(config, link)),
         started: std::time::Instant::now(),

@@ -15,6 +15,6 @@ pub use error::OperateError;
 pub use operator::{About, Operator, OperatorParts};
 pub use redacted::redacted;
 pub use report::{
-    ActorView, EndingsView, FleetView, HealthView, LinkView, PauseView, ReadyView, RunStateView,
-    StatusReport, fleet_view, moment, run_state_view,
+    ActorView, ClusterView, ElectionView, EndingsView, FleetView, HealthView, LeaderView, LinkView,
+    PauseView, ReadyView, RunStateView, StatusReport, election_view, fleet_view, moment, run_state_view,
 };

@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::audit::{Audit, AuditRecord};
 use super::change::{Change, ChangeReport};
-use super::report::{self, HealthView, ReadyView, StatusReport, fleet_view, run_state_view};
+use super::report::{self, ClusterView, HealthView, ReadyView, StatusReport, fleet_view, run_state_view};
 use super::{OperateError, moment};
 
 /// An overseer silent for longer than this is not live. It beats every few seconds; the watchdog's patience is longer.
@@ -46,6 +46,8 @@ pub struct OperatorParts {
     pub look: Arc<dyn Fn() -> Result<(), SendRefused> + Send + Sync>,
     /// The link now.
     pub link: Arc<dyn Fn() -> LinkSnapshot + Send + Sync>,
+    /// The cluster as this instance sees it.
+    pub cluster: Arc<dyn Fn() -> ClusterView + Send + Sync>,
     /// The state of every actor, and signs of life.
     pub overseer: OverseerHandle,
     /// Where changes are recorded.
@@ -107,12 +109,13 @@ impl Operator {
 
     /// Ready: live, connected, not draining; as leader, on standby or paused.
     pub fn ready(&self) -> ReadyView {
-        report::readiness(&self.health(), &self.run_state(), &(self.parts().link)().state)
+        let parts = self.parts();
+        report::readiness(&self.health(), &self.run_state(), &(parts.link)().state, (parts.cluster)())
     }
 
     /// Everything, from published snapshots: it never waits for an actor.
     pub fn status(&self) -> StatusReport {
-        let OperatorParts { about, fleet, link, overseer, started, .. } = self.parts();
+        let OperatorParts { about, fleet, link, cluster, overseer, started, .. } = self.parts();
         StatusReport {
             instance: about.instance.clone(),
             site: about.site.clone(),
@@ -122,6 +125,7 @@ impl Operator {
             ready: self.ready(),
             run_state: run_state_view(&self.run_state()),
             link: report::link_view(link()),
+            election: cluster().election,
             fleet: fleet_view(&fleet.snapshot()),
             actors: overseer.snapshot().children.into_iter().map(report::actor_view).collect(),
         }

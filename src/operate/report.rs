@@ -1,6 +1,7 @@
 //! What an instance tells of itself, as JSON for the pages, the control service and scripts, and the one place that fills it.
 
 use quartermaster_actors::control::RunState;
+use quartermaster_actors::election::{ElectionSnapshot, ElectionState};
 use quartermaster_actors::fleet::FleetSnapshot;
 use quartermaster_actors::link::{LinkSnapshot, LinkState};
 use quartermaster_actors::supervise::{ChildSnapshot, ExitCause};
@@ -23,8 +24,44 @@ pub struct ReadyView {
     pub ready: bool,
     /// `leading`, `standby`, `paused` or `draining`.
     pub role: &'static str,
+    /// Who leads the cluster, in an election and as far as it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader: Option<LeaderView>,
     /// Why it is not ready; empty when it is.
     pub reasons: Vec<String>,
+}
+
+/// A leader.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct LeaderView {
+    /// Its identity.
+    pub name: String,
+    /// Whether that is this instance.
+    pub own: bool,
+    /// Whole seconds for which it is known to lead; it may have led before this instance heard of it.
+    pub for_seconds: u64,
+    /// Whole seconds since its last sign of life.
+    pub silent_seconds: u64,
+}
+
+/// This instance's part in the election.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ElectionView {
+    /// `candidate`, `winning` or `leader`.
+    pub state: &'static str,
+    /// Its attempts to become the leader.
+    pub campaigns: u64,
+    /// Who leads, if anybody was heard.
+    pub leader: Option<LeaderView>,
+    /// What keeps the election from working; that somebody else leads is no trouble.
+    pub trouble: Option<String>,
+}
+
+/// The cluster as one instance sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterView {
+    /// With `cluster.mode: election`.
+    pub election: Option<ElectionView>,
 }
 
 /// Everything about one instance: `/api/v1/status` and the control service's `status`.
@@ -46,6 +83,8 @@ pub struct StatusReport {
     pub run_state: RunStateView,
     /// The connection to the broker.
     pub link: LinkView,
+    /// The election, when there is one.
+    pub election: Option<ElectionView>,
     /// Hosts by state.
     pub fleet: FleetView,
     /// The actors, in the order they are started.
@@ -191,6 +230,23 @@ pub fn moment(seconds: i64) -> String {
     shown.unwrap_or_else(|| format!("second {seconds}"))
 }
 
+/// The election as one instance sees it.
+pub fn election_view(election: ElectionSnapshot) -> ElectionView {
+    let now = tokio::time::Instant::now();
+    let leader = election.leader.filter(|leader| leader.is_current(now)).map(|leader| LeaderView {
+        own: leader.own,
+        for_seconds: now.saturating_duration_since(leader.since).as_secs(),
+        silent_seconds: now.saturating_duration_since(leader.heard).as_secs(),
+        name: leader.name,
+    });
+    let state = match election.state {
+        ElectionState::Candidate => "candidate",
+        ElectionState::Winning => "winning",
+        ElectionState::Leader => "leader",
+    };
+    ElectionView { state, campaigns: election.campaigns, leader, trouble: election.trouble }
+}
+
 /// The numbers of the fleet.
 pub const fn fleet_view(numbers: &FleetSnapshot) -> FleetView {
     let FleetSnapshot { counts, provisioned, failed, .. } = *numbers;
@@ -244,7 +300,12 @@ pub(super) fn actor_view(child: ChildSnapshot) -> ActorView {
     }
 }
 
-pub(super) fn readiness(health: &HealthView, run: &RunState, link: &LinkState) -> ReadyView {
+pub(super) fn readiness(
+    health: &HealthView,
+    run: &RunState,
+    link: &LinkState,
+    cluster: ClusterView,
+) -> ReadyView {
     let role = match run {
         RunState { draining: true, .. } => "draining",
         RunState { paused: Some(_), .. } => "paused",
@@ -263,5 +324,50 @@ pub(super) fn readiness(health: &HealthView, run: &RunState, link: &LinkState) -
             (error, false) => format!("not connected to a broker: {error}"),
         });
     }
-    ReadyView { ready: reasons.is_empty(), role, reasons }
+    let mut leader = None;
+    if let Some(election) = cluster.election {
+        leader = election.leader;
+        // Without a connection the election cannot work, which was said already.
+        if let Some(trouble) = election.trouble.filter(|_| link.is_connected()) {
+            reasons.push(format!("the election does not work: {trouble}"));
+        }
+    }
+    ReadyView { ready: reasons.is_empty(), role, leader, reasons }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready(trouble: Option<&str>) -> ReadyView {
+        let health = HealthView { live: true, reasons: Vec::new() };
+        let standby = RunState { leading: false, ..RunState::working() };
+        let link = LinkState::Connected { server: "b:4222".into(), server_name: "b".into(), max_payload: 1 };
+        let leader =
+            LeaderView { name: "p1.example.net".into(), own: false, for_seconds: 90, silent_seconds: 0 };
+        let election = ElectionView {
+            state: "candidate",
+            campaigns: 3,
+            leader: Some(leader),
+            trouble: trouble.map(str::to_owned),
+        };
+        readiness(&health, &standby, &link, ClusterView { election: Some(election) })
+    }
+
+    #[test]
+    fn a_standby_is_ready_and_names_the_leader() {
+        let ready = ready(None);
+        assert!(ready.ready && ready.role == "standby");
+        assert_eq!(
+            ready.leader.map(|leader| (leader.name, leader.for_seconds)),
+            Some(("p1.example.net".into(), 90))
+        );
+    }
+
+    #[test]
+    fn a_standby_that_could_not_take_over_is_not_ready() {
+        let ready = ready(Some("nobody answers for bucket B"));
+        assert_eq!(ready.reasons, ["the election does not work: nobody answers for bucket B"]);
+        assert!(!ready.ready);
+    }
 }

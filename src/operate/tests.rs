@@ -58,6 +58,7 @@ impl Bench {
                 Ok::<(), SendRefused>(())
             }),
             link: Arc::new(link),
+            cluster: Arc::new(ClusterView::default),
             overseer: overseer.clone(),
             audit: Audit::new(Some(folder.path()), Some(sink)),
             started: Instant::now(),

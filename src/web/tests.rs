@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::config::ListenAddress;
-use crate::operate::{About, Audit, Operator, OperatorParts};
+use crate::operate::{About, Audit, ClusterView, Operator, OperatorParts};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -114,6 +114,7 @@ fn operator(
         fleet: FleetHandle::new(Slot::new("fleet", 1), fleet),
         look: Arc::new(|| Ok(())),
         link,
+        cluster: Arc::new(ClusterView::default),
         overseer: overseer.clone(),
         audit: Audit::new(None, None),
         started: Instant::now(),

@@ -70,6 +70,10 @@ impl Member {
         self.state.borrow().leading
     }
 
+    fn leader(&self) -> Option<String> {
+        self.election.snapshot().leader.map(|leader| leader.name)
+    }
+
     async fn stop(self) {
         self.overseer.stop(Duration::from_secs(5)).await;
         self.link.stop().await;
@@ -77,13 +81,17 @@ impl Member {
 }
 
 async fn create_bucket(broker: &Broker) -> kv::Store {
+    create_bucket_that_lives(broker, TTL).await
+}
+
+async fn create_bucket_that_lives(broker: &Broker, lives: Duration) -> kv::Store {
     let options =
         async_nats::ConnectOptions::with_user_and_password("choria".to_owned(), "choria".to_owned());
     let client = options.connect(broker.url()).await.unwrap();
     let config = kv::Config {
         bucket: "CHORIA_LEADER_ELECTION".to_owned(),
         storage: jetstream::stream::StorageType::File,
-        max_age: TTL,
+        max_age: lives,
         max_value_size: 1024,
         ..kv::Config::default()
     };
@@ -108,6 +116,28 @@ async fn one_of_two_leads_and_the_other_takes_over_when_it_is_gone() {
     first.stop().await;
     eventually("the second one leads", || second.leads()).await;
     assert_eq!(store.get("provisioner").await.unwrap().as_deref(), Some(b"p2.example.net".as_slice()));
+}
+
+#[actix::test]
+async fn a_leader_that_stops_is_followed_at_once_and_others_know_it_by_name() {
+    let Some(broker) = cluster().start() else { return };
+    let store = create_bucket_that_lives(&broker, Duration::from_mins(1)).await;
+    let first = Member::start(&broker, "p1.example.net").await;
+    eventually("the first one leads", || first.leads()).await;
+    let second = Member::start(&broker, "p2.example.net").await;
+    for member in [&first, &second] {
+        eventually("the leader is known", || member.leader().as_deref() == Some("p1.example.net")).await;
+    }
+    let written = store.entry("provisioner").await.unwrap().unwrap().revision;
+    let stopped = std::time::Instant::now();
+    assert!(first.election.hand_over(Duration::from_secs(5)).await);
+    eventually("the first one leads no more", || !first.leads()).await;
+    eventually("the second one leads", || second.leads()).await;
+    assert!(stopped.elapsed() < Duration::from_secs(10), "long before the key expires");
+    let entry = store.entry("provisioner").await.unwrap().unwrap();
+    assert_eq!(entry.value.as_ref(), b"p2.example.net");
+    assert!(entry.revision > written);
+    eventually("the new leader is known", || second.leader().as_deref() == Some("p2.example.net")).await;
 }
 
 #[actix::test]

@@ -4,15 +4,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
-use tokio::sync::watch;
+use actix::{
+    Actor, ActorFutureExt, AsyncContext, Context, Handler, ResponseFuture, SpawnHandle, StreamHandler,
+    WrapFuture,
+};
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
-use super::messages::{ElectionSnapshot, ElectionState, MoveDue};
+use super::messages::{ElectionSnapshot, ElectionState, HandOver, MoveDue, Offer};
 use super::plan::{Ask, ElectionPlan, Fault, Input, Step, Wait};
+use super::sight::KnownLeader;
 use crate::control::{LeadingUntil, RunStateReceiver};
-use crate::link::{CasFault, CasKey, LinkHandle, twenty_sec};
+use crate::link::{CasFault, CasKey, Heard, LinkHandle, listen, twenty_sec};
 use crate::metrics::{Fact, Recorder};
 use crate::supervise::ExitNotice;
+use quartermaster_proto::text::escape_bounded;
 
 /// Only its owner and its own timer write to it.
 const MAILBOX: usize = 16;
@@ -22,6 +28,13 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// Largest random wait before the first move, so that instances started together do not race in step.
 const MAX_SPLAY: Duration = Duration::from_secs(5);
+
+/// The entry of the table of waits that candidates stay at, 5 s: a failed attempt costs the broker next to nothing, and
+/// every second of the wait is one without a leader.
+const LAST_ENTRY: usize = 10;
+
+/// How long telling the others that they may lead may take.
+const OFFER_WITHIN: Duration = Duration::from_secs(1);
 
 /// Longest value a Choria broker's election bucket takes.
 const MAX_VALUE: usize = 1024;
@@ -86,6 +99,11 @@ pub struct Elector {
     settings: ElectorSettings,
     plan: ElectionPlan,
     publish: Arc<watch::Sender<ElectionSnapshot>>,
+    timer: Option<SpawnHandle>,
+    asking: bool,
+    resigning: Vec<oneshot::Sender<bool>>,
+    resigned: bool,
+    leader: Option<KnownLeader>,
     _notice: ExitNotice,
 }
 
@@ -102,12 +120,24 @@ impl Elector {
         publish: Arc<watch::Sender<ElectionSnapshot>>,
         notice: ExitNotice,
     ) -> Self {
-        Self { settings, plan: ElectionPlan::new(), publish, _notice: notice }
+        Self {
+            settings,
+            plan: ElectionPlan::new(),
+            publish,
+            timer: None,
+            asking: false,
+            resigning: Vec::new(),
+            resigned: false,
+            leader: None,
+            _notice: notice,
+        }
     }
 
     fn feed(&mut self, input: Input, ctx: &mut Context<Self>) {
-        let now = tokio::time::Instant::now().into_std();
-        let Step { ask, wake, lead } = self.plan.handle(input, now);
+        if self.resigned {
+            return;
+        }
+        let Step { ask, wake, lead } = self.plan.handle(input, Instant::now().into_std());
         if let Some(leads) = lead {
             self.settings.recorder.record(if leads { Fact::LeadershipWon } else { Fact::LeadershipLost });
         }
@@ -117,6 +147,7 @@ impl Elector {
         }
         self.show();
         self.tell();
+        self.asking = ask.is_some();
         match ask {
             Some(Ask::Open) => {
                 let ElectorSettings { key, limit, link, .. } = self.settings.clone();
@@ -136,8 +167,51 @@ impl Elector {
         if let Some(wait) = wake {
             let after = wait_for(wait, rand::random());
             self.settings.recorder.record(Fact::CampaignDue { after });
-            ctx.notify_later(MoveDue, after.mul_f64(self.settings.scale));
+            self.timer = Some(ctx.notify_later(MoveDue, after.mul_f64(self.settings.scale)));
         }
+        if !self.asking && !self.resigning.is_empty() {
+            self.resign(ctx);
+        }
+    }
+
+    /// Gives the lead up and tells the others which write to go on from. The key stays as it is: for instances of the
+    /// peer it expires as after any leader's end.
+    fn resign(&mut self, ctx: &mut Context<Self>) {
+        self.resigned = true;
+        if let Some(timer) = self.timer.take() {
+            ctx.cancel_future(timer);
+        }
+        let led = self.plan.leads();
+        let waiting = std::mem::take(&mut self.resigning);
+        let Some(seq) = self.plan.resign() else {
+            return answer(waiting, true);
+        };
+        self.show();
+        self.tell();
+        if led {
+            self.settings.recorder.record(Fact::LeadershipHandedOver);
+        }
+        let ElectorSettings { key, value, link, .. } = self.settings.clone();
+        let offer = serde_json::to_vec(&Offer { by: value, seq }).unwrap_or_default();
+        let told =
+            async move { link.tell_now(offer_subject(&key), offer, OFFER_WITHIN).await }.into_actor(self);
+        ctx.spawn(told.map(move |told, _, _| answer(waiting, told)));
+    }
+
+    /// Somebody renews the lead.
+    fn heard(&mut self, name: &str) {
+        let now = Instant::now();
+        self.plan.hear(now.into_std());
+        let own = name == self.settings.value;
+        let known = KnownLeader::heard(self.leader.as_ref(), name, own, self.plan.ttl(), now);
+        self.settings.recorder.record(Fact::LeaderHeard {
+            name: known.name.clone(),
+            anew: self.leader.as_ref().is_none_or(|before| before.since != known.since),
+            since: known.since,
+            until: known.heard + known.lives,
+        });
+        self.leader = Some(known);
+        self.show();
     }
 
     /// Publishes where it stands, and says what keeps the election from working, once per wording.
@@ -149,6 +223,7 @@ impl Elector {
         self.publish.send_replace(ElectionSnapshot {
             state: self.plan.state(),
             campaigns: self.plan.campaigns(),
+            leader: self.leader.clone(),
             trouble: trouble.map(str::to_owned),
         });
     }
@@ -163,12 +238,25 @@ impl Elector {
     }
 }
 
+fn answer(waiting: Vec<oneshot::Sender<bool>>, told: bool) {
+    for asker in waiting {
+        // One that does not wait any more needs no answer.
+        let _ = asker.send(told);
+    }
+}
+
 /// A wait of the plan as time. `random` is uniform over all of `u32`.
 pub(super) fn wait_for(wait: Wait, random: u32) -> Duration {
     match wait {
         Wait::Settle => SETTLE,
-        Wait::Table(entry) => twenty_sec(entry, random),
+        Wait::Table(entry) => twenty_sec(entry.min(LAST_ENTRY), random),
+        Wait::None => Duration::ZERO,
     }
+}
+
+/// Where a leader that stops says so; instances of the peer do not listen there.
+fn offer_subject(key: &CasKey) -> String {
+    format!("quartermaster.election.{}.{}.offer", key.bucket, key.key)
 }
 
 fn fault(fault: CasFault) -> Fault {
@@ -186,7 +274,10 @@ impl Actor for Elector {
         ctx.set_mailbox_capacity(MAILBOX);
         // Whatever an earlier life was, this one has won nothing yet.
         self.tell();
-        ctx.notify_later(MoveDue, MAX_SPLAY.mul_f64(rand::random::<f64>() * self.settings.scale));
+        let ElectorSettings { key, link, .. } = &self.settings;
+        ctx.add_stream(listen(link.watch_client(), vec![key.subject(), offer_subject(key)]));
+        self.timer =
+            Some(ctx.notify_later(MoveDue, MAX_SPLAY.mul_f64(rand::random::<f64>() * self.settings.scale)));
     }
 }
 
@@ -201,8 +292,50 @@ impl Handler<MoveDue> for Elector {
     type Result = ();
 
     fn handle(&mut self, _: MoveDue, ctx: &mut Self::Context) {
+        self.timer = None;
         self.feed(Input::Due, ctx);
     }
+}
+
+impl Handler<HandOver> for Elector {
+    type Result = ResponseFuture<bool>;
+
+    fn handle(&mut self, _: HandOver, ctx: &mut Self::Context) -> Self::Result {
+        let (asker, answer) = oneshot::channel();
+        self.resigning.push(asker);
+        // A write under way would change the number that the others need.
+        if !self.asking {
+            self.resign(ctx);
+        }
+        Box::pin(async move { answer.await.unwrap_or(false) })
+    }
+}
+
+impl StreamHandler<Heard> for Elector {
+    fn handle(&mut self, heard: Heard, ctx: &mut Self::Context) {
+        if heard.subject == offer_subject(&self.settings.key) {
+            let offer = serde_json::from_slice::<Offer>(&heard.payload).ok();
+            let Some(Offer { by, seq }) = offer.filter(|offer| offer.by != self.settings.value) else {
+                return;
+            };
+            tracing::info!(
+                component = "election",
+                by = escape_bounded(&by, 255),
+                "the leader stops and offers the lead"
+            );
+            if self.plan.offer(seq) && !self.asking && !self.resigned {
+                if let Some(timer) = self.timer.take() {
+                    ctx.cancel_future(timer);
+                }
+                self.feed(Input::Due, ctx);
+            }
+        } else if heard.after.is_some_and(|after| after > 0) {
+            // A write that asks for no predecessor is a candidate's attempt and says nothing about who leads.
+            self.heard(&escape_bounded(&String::from_utf8_lossy(&heard.payload), 255));
+        }
+    }
+
+    fn finished(&mut self, _: &mut Self::Context) {}
 }
 
 crate::supervised!(Elector);

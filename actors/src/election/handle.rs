@@ -1,12 +1,13 @@
 //! What others hold of the election.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::Context;
 use tokio::sync::watch;
 
 use super::actor::{Elector, ElectorSettings};
-use super::messages::ElectionSnapshot;
+use super::messages::{ElectionSnapshot, HandOver};
 use crate::supervise::{Birth, Slot};
 
 /// Nobody asks the elector anything, so that its owner is the only one who waits for it.
@@ -37,6 +38,11 @@ impl ElectionHandle {
     pub fn factory(&self) -> impl Fn(Birth, &mut Context<Elector>) -> Elector + Send + Sync + 'static {
         let (settings, publish) = (self.settings.clone(), Arc::clone(&self.publish));
         move |birth, _| Elector::new(settings.clone(), Arc::clone(&publish), birth.notice)
+    }
+
+    /// Gives the lead away, if it is held, and takes no further part. True when the other members could be told.
+    pub async fn hand_over(&self, limit: Duration) -> bool {
+        self.slot.ask(HandOver, limit).await.unwrap_or(false)
     }
 
     /// The election now; never waits on the actor.

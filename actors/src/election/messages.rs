@@ -2,10 +2,26 @@
 
 use actix::Message;
 
+use super::sight::KnownLeader;
+
 /// The next move is due.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(super) struct MoveDue;
+
+/// Give the lead away, if it is held, and campaign no more. Answers whether the others could be told.
+#[derive(Debug, Message)]
+#[rtype(result = "bool")]
+pub struct HandOver;
+
+/// What a leader that stops tells the others of ours.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Offer {
+    /// Its identity.
+    pub by: String,
+    /// The sequence number of its last write.
+    pub seq: u64,
+}
 
 /// Where an instance stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +41,8 @@ pub struct ElectionSnapshot {
     pub state: ElectionState,
     /// Its attempts to become the leader, in its present life.
     pub campaigns: u64,
+    /// Who leads, if anybody was heard.
+    pub leader: Option<KnownLeader>,
     /// What keeps the election from working, if anything; that somebody else leads is no trouble.
     pub trouble: Option<String>,
 }
@@ -32,6 +50,6 @@ pub struct ElectionSnapshot {
 impl ElectionSnapshot {
     /// Before the first move.
     pub(super) const fn new() -> Self {
-        Self { state: ElectionState::Candidate, campaigns: 0, trouble: None }
+        Self { state: ElectionState::Candidate, campaigns: 0, leader: None, trouble: None }
     }
 }

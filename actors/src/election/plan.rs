@@ -13,6 +13,9 @@ use super::messages::ElectionState;
 /// How long values of an election's bucket may live (choria.md 7).
 const LIVES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(1);
 
+/// A key that nobody renews may outlive its time by this much before that is said.
+const OVERDUE: Duration = Duration::from_secs(30);
+
 /// Why the broker did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
@@ -34,6 +37,8 @@ pub enum Wait {
     Settle,
     /// This entry of the table of growing waits, with its jitter; a leader's is the first.
     Table(usize),
+    /// None: the lead was offered meanwhile.
+    None,
 }
 
 /// What can happen to an election.
@@ -99,6 +104,8 @@ pub struct ElectionPlan {
     ttl: Duration,
     asked: Option<Instant>,
     last_write: Option<Instant>,
+    offered: Option<u64>,
+    quiet_since: Option<Instant>,
     trouble: Option<String>,
 }
 
@@ -118,6 +125,8 @@ impl ElectionPlan {
             ttl: Duration::from_mins(1),
             asked: None,
             last_write: None,
+            offered: None,
+            quiet_since: None,
             trouble: None,
         }
     }
@@ -151,6 +160,37 @@ impl ElectionPlan {
         self.trouble.as_deref()
     }
 
+    /// How long a value of the bucket lives.
+    pub const fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// The leader of the moment stops and says which sequence number its last write has: whoever writes on from it leads
+    /// next. True when the next move should be made at once.
+    pub fn offer(&mut self, seq: u64) -> bool {
+        let wanted = matches!(self.state, State::Unopened { .. } | State::Candidate { .. });
+        if wanted {
+            self.offered = Some(seq);
+        }
+        wanted
+    }
+
+    /// Somebody was heard renewing the lead.
+    pub const fn hear(&mut self, now: Instant) {
+        self.quiet_since = Some(now);
+    }
+
+    /// Gives the lead up. The sequence number is for whoever shall write on from it; none when there is nothing to give.
+    pub const fn resign(&mut self) -> Option<u64> {
+        let seq = match self.state {
+            State::Won { seq } | State::Settling { seq } | State::Leading { seq } => Some(seq),
+            State::Unopened { .. } | State::Candidate { .. } => None,
+        };
+        self.state = State::Candidate { own: None };
+        self.last_write = None;
+        seq
+    }
+
     /// The next step.
     pub fn handle(&mut self, input: Input, now: Instant) -> Step {
         match input {
@@ -158,7 +198,7 @@ impl ElectionPlan {
             Input::Opened(Ok(ttl)) if !LIVES.contains(&ttl) => {
                 let fault =
                     format!("the values of its bucket live {ttl:?}, and they must between 1 s and 1 h");
-                self.failed(&Fault::NoBucket(fault))
+                self.failed(&Fault::NoBucket(fault), now)
             }
             Input::Opened(Ok(ttl)) => {
                 self.ttl = ttl;
@@ -167,7 +207,7 @@ impl ElectionPlan {
                 self.due(now)
             }
             Input::Written(Ok(seq)) => self.written(seq, now),
-            Input::Opened(Err(fault)) | Input::Written(Err(fault)) => self.failed(&fault),
+            Input::Opened(Err(fault)) | Input::Written(Err(fault)) => self.failed(&fault, now),
         }
     }
 
@@ -175,13 +215,13 @@ impl ElectionPlan {
         // A process that was stopped, or a thread that was held up, must not go on leading on the strength of an old
         // write: by then somebody else may lead.
         if self.is_stale(now) {
-            return self.failed(&held_up());
+            return self.failed(&held_up(), now);
         }
         let after = match self.state {
             State::Unopened { .. } => return Step { ask: Some(Ask::Open), wake: None, lead: None },
             State::Candidate { own } => {
                 self.campaigns += 1;
-                own.unwrap_or(0)
+                self.offered.take().or(own).unwrap_or(0)
             }
             State::Settling { seq } => {
                 self.state = State::Leading { seq };
@@ -196,6 +236,7 @@ impl ElectionPlan {
     fn written(&mut self, seq: u64, now: Instant) -> Step {
         self.tries = 0;
         self.trouble = None;
+        self.quiet_since = None;
         // From when it was sent: the answer may have lain unread while this process was stopped.
         self.last_write = Some(self.asked.unwrap_or(now));
         let wake = match self.state {
@@ -213,15 +254,18 @@ impl ElectionPlan {
             }
         };
         if self.is_stale(now) {
-            return self.failed(&held_up());
+            return self.failed(&held_up(), now);
         }
         Step { ask: None, wake: Some(wake), lead: None }
     }
 
-    fn failed(&mut self, fault: &Fault) -> Step {
+    fn failed(&mut self, fault: &Fault, now: Instant) -> Step {
         let led = self.leads();
         let own = self.own();
-        self.trouble = (*fault != Fault::Conflict).then(|| fault.to_string());
+        self.trouble = match fault {
+            Fault::Conflict => self.overdue(now),
+            Fault::NoBucket(_) | Fault::Other(_) => Some(fault.to_string()),
+        };
         self.state = match (self.state, fault) {
             (State::Unopened { .. }, _) | (_, Fault::NoBucket(_)) => State::Unopened { own },
             (_, Fault::Conflict) => State::Candidate { own: None },
@@ -229,7 +273,20 @@ impl ElectionPlan {
         };
         self.last_write = None;
         self.tries = self.tries.saturating_add(1);
-        Step { ask: None, wake: Some(Wait::Table(self.tries)), lead: led.then_some(false) }
+        let wake = if self.offered.is_some() { Wait::None } else { Wait::Table(self.tries) };
+        Step { ask: None, wake: Some(wake), lead: led.then_some(false) }
+    }
+
+    /// Somebody has the key but nobody is heard renewing it, for longer than it can live: says so.
+    fn overdue(&mut self, now: Instant) -> Option<String> {
+        let quiet = now.saturating_duration_since(*self.quiet_since.get_or_insert(now));
+        (quiet > self.ttl + OVERDUE).then(|| {
+            let (quiet, ttl) = (quiet.as_secs(), self.ttl.as_secs());
+            format!(
+                "nobody was heard leading for {quiet} s, yet the key of the last leader, which should live {ttl} s, is still \
+                 taken; look at the bucket on every broker"
+            )
+        })
     }
 
     /// The sequence number of our own last write, while it may still be the key's last.

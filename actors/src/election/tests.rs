@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use super::plan::{Ask, ElectionPlan, Fault, Input, Step, Wait};
-use super::{ElectionState, wait_for};
+use super::{ElectionState, KnownLeader, wait_for};
 
 struct Bench {
     plan: ElectionPlan,
@@ -159,7 +159,7 @@ fn a_bucket_whose_values_live_for_ever_elects_nobody() {
         let mut bench = Bench { plan: ElectionPlan::new(), now: Instant::now() };
         bench.feed(Input::Due);
         assert_eq!(bench.feed(Input::Opened(Ok(lives))).ask, None);
-        assert!(bench.plan.trouble().is_some_and(|trouble| trouble.contains("values live")));
+        assert!(bench.plan.trouble().is_some_and(|trouble| trouble.contains("values of the bucket live")));
     }
 }
 
@@ -169,5 +169,67 @@ fn waits_are_the_peers() {
     assert_eq!(wait_for(Wait::Settle, MIDDLE).as_millis(), 200);
     assert_eq!(wait_for(Wait::Table(0), MIDDLE).as_millis(), 499);
     assert_eq!(wait_for(Wait::Table(0), u32::MAX).as_millis(), 750);
-    assert_eq!(wait_for(Wait::Table(1000), MIDDLE).as_millis(), 19_999);
+    assert_eq!(wait_for(Wait::Table(4), MIDDLE).as_millis(), 1_999);
+}
+
+#[test]
+fn a_candidate_asks_every_five_seconds_at_the_longest() {
+    assert_eq!(wait_for(Wait::Table(1000), u32::MAX).as_millis(), 7_500);
+}
+
+#[test]
+fn a_lead_that_is_offered_is_taken_up_from_the_write_that_was_named() {
+    let mut bench = Bench::candidate();
+    bench.fail(Fault::Conflict);
+    assert!(bench.plan.offer(41), "nothing is under way, so now");
+    assert_eq!(bench.feed(Input::Due).ask, Some(Ask::Write { after: 41 }));
+    bench.feed(Input::Written(Ok(42)));
+    assert_eq!(bench.plan.state(), ElectionState::Winning, "two writes are needed all the same");
+}
+
+#[test]
+fn an_offer_that_comes_while_a_write_is_under_way_is_the_next_move_without_a_wait() {
+    let mut bench = Bench::candidate();
+    bench.plan.offer(41);
+    assert_eq!(bench.fail(Fault::Conflict).wake, Some(Wait::None));
+    assert_eq!(bench.feed(Input::Due).ask, Some(Ask::Write { after: 41 }));
+    assert_eq!(bench.fail(Fault::Conflict).wake, Some(Wait::Table(2)), "another candidate was faster");
+    assert_eq!(bench.feed(Input::Due).ask, Some(Ask::Write { after: 0 }));
+}
+
+#[test]
+fn a_leader_ignores_offers_and_gives_away_what_it_holds_once() {
+    let mut bench = Bench::leader();
+    assert!(!bench.plan.offer(41));
+    assert_eq!(bench.plan.resign(), Some(8));
+    assert_eq!((bench.plan.resign(), bench.plan.leads()), (None, false));
+    assert_eq!(Bench::candidate().plan.resign(), None);
+}
+
+#[test]
+fn a_key_that_outlives_its_leader_is_said_to() {
+    let mut bench = Bench::candidate();
+    let mut fail_after = |seconds| {
+        bench.now += Duration::from_secs(seconds);
+        bench.fail(Fault::Conflict);
+        bench.plan.trouble().map(str::to_owned)
+    };
+    assert_eq!(fail_after(0), None);
+    assert_eq!(fail_after(90), None, "a minute of life and half a minute of margin");
+    assert!(fail_after(1).is_some_and(|said| said.contains("nobody was heard leading for 91 s")));
+    bench.plan.hear(bench.now);
+    bench.fail(Fault::Conflict);
+    assert_eq!(bench.plan.trouble(), None);
+}
+
+#[test]
+fn a_leader_is_known_since_it_was_first_heard_and_for_as_long_as_its_key_lives() {
+    let (start, lives) = (tokio::time::Instant::now(), Duration::from_mins(1));
+    let after = |seconds| start + Duration::from_secs(seconds);
+    let first = KnownLeader::heard(None, "p1", false, lives, start);
+    let later = KnownLeader::heard(Some(&first), "p1", false, lives, after(50));
+    assert_eq!((later.since, later.heard), (start, after(50)));
+    assert!(later.is_current(after(109)) && !later.is_current(after(110)));
+    assert_eq!(KnownLeader::heard(Some(&later), "p1", false, lives, after(110)).since, after(110));
+    assert_eq!(KnownLeader::heard(Some(&later), "p2", false, lives, after(51)).since, after(51));
 }

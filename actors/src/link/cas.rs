@@ -10,7 +10,7 @@ use super::LinkHandle;
 use super::text::printable;
 
 /// Header with the sequence number the key's last write must have; 0 wants no write at all.
-const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
+pub(super) const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
 
 /// The error numbers that say "somebody else wrote": wrong last sequence, and its form on replicated streams.
 const CONFLICTS: [u64; 2] = [10_071, 10_164];
@@ -74,6 +74,13 @@ struct InfoConfig {
     max_age: u64,
 }
 
+impl CasKey {
+    /// The subject that writes of the key are sent to.
+    pub fn subject(&self) -> String {
+        format!("{}.$KV.{}.{}", self.prefix, self.bucket, self.key)
+    }
+}
+
 impl ApiError {
     fn fault(&self, bucket: &str) -> CasFault {
         if CONFLICTS.contains(&self.err_code) {
@@ -109,7 +116,7 @@ impl LinkHandle {
         after: u64,
         limit: Duration,
     ) -> Result<u64, CasFault> {
-        let subject = format!("{}.$KV.{}.{}", key.prefix, key.bucket, key.key);
+        let subject = key.subject();
         let mut headers = HeaderMap::new();
         headers.insert(EXPECTED, after.to_string().as_str());
         let answer = self.ask_broker(subject, Some(headers), value.to_vec(), &key.bucket, limit).await?;
@@ -119,6 +126,14 @@ impl LinkHandle {
             (Some(seq), None) if seq > 0 => Ok(seq),
             _ => Err(CasFault::Other("the broker's answer names no sequence number".to_owned())),
         }
+    }
+
+    /// Publishes bytes past the link's queue, and waits until the broker has them; false when it did not work out in time.
+    pub async fn tell_now(&self, subject: String, payload: Vec<u8>, limit: Duration) -> bool {
+        let Some(client) = self.client() else { return false };
+        let told =
+            async { client.publish(subject, payload.into()).await.is_ok() && client.flush().await.is_ok() };
+        tokio::time::timeout(limit, told).await.unwrap_or(false)
     }
 
     async fn ask_broker(

@@ -7,6 +7,7 @@ mod complaints;
 mod connecting;
 mod credentials;
 mod handle;
+mod hear;
 mod keeper;
 mod kv;
 mod life;
@@ -32,6 +33,7 @@ pub use broker::{Attempt, Broker, ConnectFault, PublishFault, RawMessage, Sessio
 pub use cas::{CasFault, CasKey};
 pub use credentials::{Credentials, CredentialsError, Login};
 pub use handle::{ClientWatch, FactSink, LinkHandle, LinkParts};
+pub use hear::{Heard, listen};
 pub use kv::{KvSeen, watch_rebuilding};
 pub use messages::{
     Answer, Call, CallError, ConflictFlag, Discovered, IdentitySink, Retry, WeakConflictFlag,

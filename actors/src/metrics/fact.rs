@@ -213,6 +213,19 @@ pub enum Fact {
     LeadershipWon,
     /// This instance no longer leads (peer: `Lost leadership`).
     LeadershipLost,
+    /// This instance stops and has given the leadership away.
+    LeadershipHandedOver,
+    /// Somebody was heard renewing the lead; twice a second, so only a change is logged.
+    LeaderHeard {
+        /// Its identity.
+        name: String,
+        /// Whether somebody else led before, or nobody.
+        anew: bool,
+        /// Since when it is known to lead.
+        since: tokio::time::Instant,
+        /// Until when it may lead if it is not heard again.
+        until: tokio::time::Instant,
+    },
     /// An attempt to win or to keep the leadership was begun; numbers only, there are two a second while leading.
     Campaigned {
         /// True when this instance holds the leadership and renews it.

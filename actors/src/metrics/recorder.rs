@@ -149,6 +149,8 @@ fn log(fact: &Fact, throttles: &Throttles) {
         | Fact::Paused { .. }
         | Fact::LeadershipWon
         | Fact::LeadershipLost
+        | Fact::LeadershipHandedOver
+        | Fact::LeaderHeard { .. }
         | Fact::Campaigned { .. }
         | Fact::CampaignDue { .. }
         | Fact::ActorEnded { .. }
@@ -322,6 +324,10 @@ fn log_instance(fact: &Fact) {
         Fact::Paused { paused: false } => info!(component = "provisioner", "Working"),
         Fact::LeadershipWon => info!(component = "hosts", "Became leader after winning election"),
         Fact::LeadershipLost => warn!(component = "hosts", "Lost leadership"),
+        Fact::LeadershipHandedOver => info!(component = "election", "Leadership was handed over"),
+        Fact::LeaderHeard { name: leader, anew: true, .. } => {
+            info!(component = "election", leader = name(leader), "Heard the leader");
+        }
         Fact::ActorEnded { actor, cause, decision } => {
             let decision = text(decision);
             error!(component = "provisioner", actor, cause, "The {actor} actor ended: {decision}");

@@ -250,7 +250,7 @@ impl Store {
             )?,
             rejected_replies: make
                 .counter("quartermaster_rejected_replies_total", "Replies that could not count")?,
-            election: elected.map(|identity| Election::new(&registry, identity)).transpose()?,
+            election: elected.map(|identity| Election::new(&registry, site, identity)).transpose()?,
             registry,
         })
     }
@@ -338,6 +338,8 @@ impl Store {
             }
             Fact::LeadershipWon
             | Fact::LeadershipLost
+            | Fact::LeadershipHandedOver
+            | Fact::LeaderHeard { .. }
             | Fact::Campaigned { .. }
             | Fact::CampaignDue { .. } => {
                 if let Some(election) = &self.election {
