@@ -20,6 +20,7 @@ lab broker DIR                            run the network's broker
 lab server [--disable-tls] DIR/servers/NAME   run a server: provisioning mode until server.cfg says otherwise
 lab tap DIR                               print what passes, a JSON object a line, the first being {"ready":true}
 lab stranger DIR NAME                     take NAME's provisioning lock as somebody else (plain networks)
+lab candidate DIR NAME                    take part in the provisioners' election as NAME, print won and lost
 lab verify DIR NAME                       check NAME's server token and seed, print its claims`
 
 func main() {
@@ -50,6 +51,8 @@ func run(args []string) error {
 		return tap(untilOrphaned(), args[0])
 	case command == "stranger" && len(args) == 2:
 		return takeLock(args[0], args[1])
+	case command == "candidate" && len(args) == 2:
+		return runCandidate(untilOrphaned(), args[0], args[1])
 	case command == "verify" && len(args) == 2:
 		return verifyToken(args[0], args[1])
 	}

@@ -235,6 +235,7 @@ func (f folder) brokerConfig(d description, security ...string) error {
 		"plugin.choria.network.system.user = system",
 		"plugin.choria.network.system.password = system",
 		"plugin.choria.network.stream.store = " + f.in("streams"),
+		"plugin.choria.network.stream.leader_election_ttl = 8s",
 	}
 	for _, stream := range []string{"event", "machine", "advisory", "executor", "leader_election"} {
 		common = append(common, "plugin.choria.network.stream."+stream+"_replicas = 1")

@@ -112,6 +112,13 @@ impl Network {
         &self.tap
     }
 
+    /// Starts a member of the provisioners' election that uses the peer's own library.
+    pub fn start_candidate(&self, name: &str) -> Process {
+        let mut command = self.lab.command(self.path());
+        let log = self.path().join(format!("candidate-{name}.log"));
+        Process::start(command.arg("candidate").arg(self.path()).arg(name), &log)
+    }
+
     /// Runs a command of the lab about this network.
     pub fn lab(&self, command: &str, server: &str) -> String {
         self.lab.run(self.path(), &[command, self.path().to_str().expect("a path in UTF-8"), server])
