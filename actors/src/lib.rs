@@ -3,7 +3,7 @@
 //! The supervision tree (owner, then owned):
 //! ```text
 //! App ─┬─ BrokerLink
-//!      ├─ Controller, Elector
+//!      ├─ Controller, Elector, Attendant
 //!      ├─ MetricsKeeper, VaultKeeper
 //!      ├─ HelperRunner ── child process
 //!      └─ FleetKeeper
@@ -22,6 +22,7 @@ pub mod link;
 pub mod vault;
 
 pub mod election;
+pub mod service;
 
 pub mod child;
 pub mod helper;

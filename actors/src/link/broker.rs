@@ -74,6 +74,17 @@ pub struct RawMessage {
     pub payload: Bytes,
 }
 
+/// A message that wants an answer.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The subject it was published on.
+    pub subject: String,
+    /// Its bytes.
+    pub payload: Bytes,
+    /// Where the answer goes; none when nobody waits for one.
+    pub reply: Option<String>,
+}
+
 /// Why a message could not be handed to the connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("publish: {0}")]
@@ -104,6 +115,17 @@ pub trait Session: Send + Sync + 'static {
         &self,
         subject: String,
     ) -> BoxFuture<'static, Result<BoxStream<'static, RawMessage>, PublishFault>>;
+
+    /// Subscribes to requests, as [`Session::subscribe`] does to messages.
+    fn listen(&self, subject: String) -> BoxFuture<'static, Result<BoxStream<'static, Asked>, PublishFault>>;
+
+    /// Hands one answer to the connection, with these headers.
+    fn answer(
+        &self,
+        to: String,
+        headers: Vec<(&'static str, String)>,
+        payload: Bytes,
+    ) -> BoxFuture<'static, Result<(), PublishFault>>;
 
     /// What the broker or the library complain of while connected, for example a subject that may not be subscribed to.
     /// Answers once; later calls get an empty stream.

@@ -15,7 +15,7 @@ use super::broker::{Attempt, ConnectFault, RawMessage, Session};
 use super::credentials::CredentialsError;
 use super::life::{Connected, Life};
 use super::servers::{ServerAddress, candidates};
-use super::settings::{EventSubscription, MAX_EVENT_BYTES, RawEvent};
+use super::settings::{EventSubscription, Inbox, MAX_EVENT_BYTES, RawEvent};
 use super::snapshot::{Counters, LinkState};
 use crate::metrics::Fact;
 
@@ -135,12 +135,22 @@ impl Life {
             tls,
             require_tls: self.settings.require_tls,
             name: self.settings.identity.clone(),
-            inbox_prefix: subject::reply_prefix(&self.settings.collective, caller),
+            inbox_prefix: self.inbox(caller),
             timeout: self.settings.connect_timeout,
             ping_interval: self.settings.ping_interval,
             credentials: Arc::clone(&self.parts.credentials),
         };
         self.parts.broker.connect(attempt).await
+    }
+
+    /// Where the client library has its own inboxes.
+    fn inbox(&self, caller: &str) -> String {
+        let calls = subject::reply_prefix(&self.settings.collective, caller);
+        match self.settings.inbox {
+            Inbox::Calls => calls,
+            Inbox::Aside => format!("{calls}.{}", self.aside),
+            Inbox::Plain => format!("_INBOX.{}", self.aside),
+        }
     }
 
     /// Subscribes and passes on what arrives, until the connection ends.
@@ -177,8 +187,9 @@ impl Life {
         let session = &connected.session;
         let making = async {
             let mut streams = SelectAll::new();
-            let replies =
-                format!("{}.>", subject::reply_prefix(&self.settings.collective, &connected.caller));
+            // One subscription there is in any case: its end is the connection's.
+            let own = if self.settings.inbox == Inbox::Calls { ">" } else { "end" };
+            let replies = format!("{}.{own}", self.inbox(&connected.caller));
             let replies = session.subscribe(replies).await?;
             streams.push(replies.map(Arrived::Reply).chain(futures::stream::iter([Arrived::Ended])).boxed());
             for (index, event) in self.settings.events.iter().enumerate() {

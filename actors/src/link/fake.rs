@@ -11,12 +11,23 @@ use quartermaster_proto::choria::envelope::{self, OpenRequest, Proof, Reply};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
-use super::broker::{Attempt, Broker, ConnectFault, PublishFault, RawMessage, Session};
+use super::broker::{Asked, Attempt, Broker, ConnectFault, PublishFault, RawMessage, Session};
 use super::credentials::{Credentials, CredentialsError, Login};
 use super::servers::{ServerAddress, SrvError, SrvResolver, SrvTarget};
 
 /// What a fake broker does with each message published to it: the messages it delivers in return.
 pub type Responder = Arc<dyn Fn(&str, &[u8]) -> Vec<RawMessage> + Send + Sync>;
+
+/// An answer to a request, as it was handed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// Where it went.
+    pub to: String,
+    /// Its headers.
+    pub headers: Vec<(&'static str, String)>,
+    /// Its bytes.
+    pub payload: Bytes,
+}
 
 #[derive(Default)]
 struct State {
@@ -24,6 +35,8 @@ struct State {
     attempts: Vec<ServerAddress>,
     published: Vec<RawMessage>,
     lanes: Vec<(String, mpsc::UnboundedSender<RawMessage>)>,
+    listeners: Vec<(String, mpsc::UnboundedSender<Asked>)>,
+    answers: Vec<Answered>,
     responder: Option<Responder>,
     max_payload: usize,
     connections: usize,
@@ -81,9 +94,27 @@ impl FakeBroker {
         delivered
     }
 
+    /// Delivers a request to whoever listens to its subject; true when somebody does.
+    pub fn ask(&self, request: &Asked) -> bool {
+        let mut delivered = false;
+        for (subject, listener) in &self.state().listeners {
+            if *subject == request.subject {
+                delivered |= listener.send(request.clone()).is_ok();
+            }
+        }
+        delivered
+    }
+
+    /// The answers given so far.
+    pub fn answers(&self) -> Vec<Answered> {
+        self.state().answers.clone()
+    }
+
     /// Ends every connection.
     pub fn drop_connections(&self) {
-        self.state().lanes.clear();
+        let mut state = self.state();
+        state.lanes.clear();
+        state.listeners.clear();
     }
 
     /// Addresses tried so far.
@@ -180,6 +211,25 @@ impl Session for FakeSession {
             messages.recv().await.map(|message| (message, messages))
         });
         async move { Ok(stream.boxed()) }.boxed()
+    }
+
+    fn listen(&self, subject: String) -> BoxFuture<'static, Result<BoxStream<'static, Asked>, PublishFault>> {
+        let (lane, requests) = mpsc::unbounded_channel();
+        self.0.state().listeners.push((subject, lane));
+        let stream = futures::stream::unfold(requests, |mut requests| async move {
+            requests.recv().await.map(|request| (request, requests))
+        });
+        async move { Ok(stream.boxed()) }.boxed()
+    }
+
+    fn answer(
+        &self,
+        to: String,
+        headers: Vec<(&'static str, String)>,
+        payload: Bytes,
+    ) -> BoxFuture<'static, Result<(), PublishFault>> {
+        self.0.state().answers.push(Answered { to, headers, payload });
+        async { Ok(()) }.boxed()
     }
 
     fn notices(&self) -> BoxStream<'static, String> {

@@ -136,7 +136,7 @@ impl LinkHandle {
     /// The handle of a link that does not live yet: its owner starts it from [`LinkHandle::slot`] and
     /// [`LinkHandle::factory`].
     pub fn new(settings: LinkSettings, parts: LinkParts) -> Self {
-        let slot = Slot::new("link", settings.max_pending.saturating_add(1024));
+        let slot = Slot::new(settings.position, settings.max_pending.saturating_add(1024));
         Self { slot, settings: Arc::new(settings), parts, shared: Arc::new(Shared::new()) }
     }
 
@@ -228,6 +228,11 @@ impl ClientWatch {
     pub async fn connected(&mut self) -> Option<async_nats::Client> {
         let session = self.sessions.wait_for(Option::is_some).await.ok()?;
         session.as_ref().and_then(|session| session.client())
+    }
+
+    /// The present connection, waiting for one if there is none. `None` only when the link is gone for good.
+    pub async fn session(&mut self) -> Option<Arc<dyn Session>> {
+        self.sessions.wait_for(Option::is_some).await.ok()?.clone()
     }
 
     /// Waits until the connection that [`ClientWatch::connected`] answered last is gone or replaced.

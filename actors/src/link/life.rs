@@ -60,6 +60,8 @@ pub(super) struct Life {
     pub(super) shared: Arc<Shared>,
     /// Which life this is; another number in `shared` means that it has been replaced.
     pub(super) number: u64,
+    /// Tells this life's inboxes from those of others with the same login.
+    pub(super) aside: String,
     pub(super) connected: RefCell<Option<Connected>>,
     pub(super) connection_changed: Notify,
     pub(super) deadlines_changed: Notify,
@@ -83,11 +85,13 @@ impl Life {
             settings.invalid_grace,
             settings.conflict_memory,
         );
+        let aside = hex::encode((parts.random)());
         Self {
             settings,
             parts,
             shared,
             number,
+            aside,
             connected: RefCell::new(None),
             connection_changed: Notify::new(),
             deadlines_changed: Notify::new(),

@@ -29,7 +29,7 @@ mod tests;
 
 pub use actor::{BrokerLink, MAILBOX};
 pub use backoff::{TWENTY_SEC_MS, twenty_sec};
-pub use broker::{Attempt, Broker, ConnectFault, PublishFault, RawMessage, Session};
+pub use broker::{Asked, Attempt, Broker, ConnectFault, PublishFault, RawMessage, Session};
 pub use cas::{CasFault, CasKey};
 pub use credentials::{Credentials, CredentialsError, Login};
 pub use handle::{ClientWatch, FactSink, LinkHandle, LinkParts};
@@ -43,7 +43,8 @@ pub use servers::{
     Candidates, ServerAddress, ServerAddressError, Servers, SrvError, SrvResolver, SrvTarget, candidates,
 };
 pub use settings::{
-    AgentDeadlines, Clock, EventSink, EventSubscription, LinkSettings, MAX_EVENT_BYTES, RawEvent, SinkFull,
+    AgentDeadlines, Clock, EventSink, EventSubscription, Inbox, LinkSettings, MAX_EVENT_BYTES, RawEvent,
+    SinkFull,
 };
 pub use snapshot::{LinkSnapshot, LinkState};
 pub use srv::SystemResolver;

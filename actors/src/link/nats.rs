@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_nats::{Auth, AuthError, ConnectErrorKind, ConnectOptions, Event, ReconnectToServer, ServerAddr};
+use async_nats::{
+    Auth, AuthError, ConnectErrorKind, ConnectOptions, Event, HeaderMap, ReconnectToServer, ServerAddr,
+};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -17,7 +19,7 @@ use futures::{FutureExt, StreamExt};
 use secrecy::ExposeSecret;
 use tokio::sync::mpsc;
 
-use super::broker::{Attempt, Broker, ConnectFault, PublishFault, RawMessage, Session};
+use super::broker::{Asked, Attempt, Broker, ConnectFault, PublishFault, RawMessage, Session};
 use super::credentials::Login;
 use super::servers::ServerAddress;
 use super::text::printable;
@@ -186,6 +188,43 @@ impl Session for NatsSession {
                     payload: message.payload,
                 })
                 .boxed())
+        }
+        .boxed()
+    }
+
+    fn listen(&self, subject: String) -> BoxFuture<'static, Result<BoxStream<'static, Asked>, PublishFault>> {
+        let client = self.client.clone();
+        async move {
+            let messages = client.subscribe(subject).await.map_err(|error| PublishFault(chain(&error)))?;
+            Ok(messages
+                .map(|message| Asked {
+                    subject: message.subject.into_string(),
+                    payload: message.payload,
+                    reply: message.reply.map(async_nats::Subject::into_string),
+                })
+                .boxed())
+        }
+        .boxed()
+    }
+
+    fn answer(
+        &self,
+        to: String,
+        headers: Vec<(&'static str, String)>,
+        payload: Bytes,
+    ) -> BoxFuture<'static, Result<(), PublishFault>> {
+        let client = self.client.clone();
+        async move {
+            let sent = if headers.is_empty() {
+                client.publish(to, payload).await
+            } else {
+                let mut map = HeaderMap::new();
+                for (name, value) in headers {
+                    map.insert(name, value.as_str());
+                }
+                client.publish_with_headers(to, map, payload).await
+            };
+            sent.map_err(|error| PublishFault(chain(&error)))
         }
         .boxed()
     }

@@ -75,9 +75,25 @@ impl AgentDeadlines {
     }
 }
 
+/// What a link listens to for answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inbox {
+    /// The replies to its caller's remote calls; the client library's own inboxes lie below them.
+    Calls,
+    /// Nothing but the library's own inboxes, in a place of this link's own below those replies: for a second connection
+    /// with a login that may not hear anything else.
+    Aside,
+    /// Nothing but the library's own inboxes, where every NATS client has them.
+    Plain,
+}
+
 /// All settings of the link.
 #[derive(Debug, Clone)]
 pub struct LinkSettings {
+    /// The name of its position among the actors.
+    pub position: &'static str,
+    /// What it listens to for answers.
+    pub inbox: Inbox,
     /// Where the brokers are.
     pub servers: Servers,
     /// True when only TLS will do: a broker that does not offer it is no candidate.
@@ -120,6 +136,8 @@ impl LinkSettings {
     /// The peer's values for everything a configuration does not name.
     pub fn new(servers: Servers, identity: impl Into<String>, generation: Generation) -> Self {
         Self {
+            position: "link",
+            inbox: Inbox::Calls,
             servers,
             require_tls: true,
             identity: identity.into(),
