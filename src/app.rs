@@ -137,8 +137,16 @@ impl App {
                 std::process::exit(i32::from(Exit::Failure.code()));
             })
             .map_err(AppError::Watchdog)?;
-        let operator =
-            operate::operator(config, &control, &fleet, &link, &cluster, &positions.discovery, &overseer);
+        let means = operate::Means {
+            control: &control,
+            fleet: &fleet,
+            journal: &journal,
+            link: &link,
+            cluster: &cluster,
+            discovery: &positions.discovery,
+            overseer: &overseer,
+        };
+        let operator = operate::operator(config, &means);
         let web = match bound {
             Some(bound) => Some(bound.serve(WebState { metrics, operator: operator.clone() })?),
             None => None,

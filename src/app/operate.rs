@@ -5,6 +5,7 @@ use std::sync::Arc;
 use quartermaster_actors::control::ControlHandle;
 use quartermaster_actors::discovery::{Discoverer, LookAgain};
 use quartermaster_actors::fleet::FleetHandle;
+use quartermaster_actors::journal::JournalHandle;
 use quartermaster_actors::link::LinkHandle;
 use quartermaster_actors::supervise::{OverseerHandle, Slot};
 
@@ -12,17 +13,21 @@ use super::cluster::Cluster;
 use crate::config::Config;
 use crate::operate::{About, Audit, AuditPublisher, Operator, OperatorParts, redacted};
 
-/// The operator of this instance. Changes are recorded in `state_dir` and published by `publish`.
-pub(super) fn operator(
-    config: &Config,
-    control: &ControlHandle,
-    fleet: &FleetHandle,
-    link: &LinkHandle,
-    cluster: &Cluster,
-    discovery: &Slot<Discoverer>,
-    overseer: &OverseerHandle,
-) -> Operator {
-    let (looked, discovery, cluster) = (link.clone(), discovery.clone(), cluster.clone());
+/// What an operator is made of.
+pub(super) struct Means<'a> {
+    pub control: &'a ControlHandle,
+    pub fleet: &'a FleetHandle,
+    pub journal: &'a JournalHandle,
+    pub link: &'a LinkHandle,
+    pub cluster: &'a Cluster,
+    pub discovery: &'a Slot<Discoverer>,
+    pub overseer: &'a OverseerHandle,
+}
+
+/// The operator of this instance. Changes are recorded in `state_dir` and on the audit's subject.
+pub(super) fn operator(config: &Config, means: &Means<'_>) -> Operator {
+    let (link, cluster) = (means.link.clone(), means.cluster.clone());
+    let discovery = means.discovery.clone();
     Operator::new(OperatorParts {
         about: About {
             instance: config.identity.to_string(),
@@ -30,13 +35,14 @@ pub(super) fn operator(
             cluster: config.cluster.as_str(),
         },
         config: redacted(config),
-        control: control.clone(),
-        fleet: fleet.clone(),
+        control: means.control.clone(),
+        fleet: means.fleet.clone(),
+        journal: means.journal.clone(),
         look: Arc::new(move || discovery.try_send(LookAgain("an operator asked"))),
-        link: Arc::new(move || looked.snapshot()),
+        link: Arc::new(move || link.snapshot()),
         cluster: Arc::new(move || cluster.view()),
-        overseer: overseer.clone(),
-        audit: Audit::new(config.state_dir.as_deref(), publisher(config, link)),
+        overseer: means.overseer.clone(),
+        audit: Audit::new(config.state_dir.as_deref(), publisher(config, means.link)),
         started: std::time::Instant::now(),
     })
 }

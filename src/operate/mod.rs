@@ -3,6 +3,7 @@
 mod audit;
 mod change;
 mod error;
+mod hosts;
 mod operator;
 mod redacted;
 mod report;
@@ -12,6 +13,7 @@ mod tests;
 pub use audit::{Audit, AuditPublisher, AuditRecord};
 pub use change::{Change, ChangeReport, MAX_WHO, MAX_WHY, Via};
 pub use error::OperateError;
+pub use hosts::{HostReport, HostsReport};
 pub use operator::{About, Operator, OperatorParts};
 pub use redacted::redacted;
 pub use report::{

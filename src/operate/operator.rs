@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quartermaster_actors::control::{ControlHandle, RunState};
-use quartermaster_actors::fleet::FleetHandle;
+use quartermaster_actors::fleet::{FleetHandle, FleetOverview, Forgot, HostQuery};
+use quartermaster_actors::journal::JournalHandle;
 use quartermaster_actors::link::LinkSnapshot;
 use quartermaster_actors::supervise::{OverseerHandle, SendRefused};
+use quartermaster_proto::choria::Identity;
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 
 use super::audit::{Audit, AuditRecord};
 use super::change::{Change, ChangeReport};
+use super::hosts::{HostReport, HostsReport};
 use super::report::{self, ClusterView, HealthView, ReadyView, StatusReport, fleet_view, run_state_view};
 use super::{OperateError, moment};
 
@@ -42,6 +45,8 @@ pub struct OperatorParts {
     pub control: ControlHandle,
     /// The roster.
     pub fleet: FleetHandle,
+    /// What has happened to hosts.
+    pub journal: JournalHandle,
     /// Asks for a look for hosts now.
     pub look: Arc<dyn Fn() -> Result<(), SendRefused> + Send + Sync>,
     /// The link now.
@@ -134,6 +139,59 @@ impl Operator {
     /// The configuration in force, without its secrets.
     pub fn config(&self) -> Value {
         self.parts().config.clone()
+    }
+
+    /// One page of hosts.
+    pub async fn hosts(&self, query: HostQuery) -> Result<HostsReport, OperateError> {
+        let page = self.parts().fleet.hosts(query).await?;
+        Ok(HostsReport { instance: self.about().instance.clone(), page })
+    }
+
+    /// What deserves a look now; at most so many failures.
+    pub async fn overview(&self, failures: usize) -> Result<FleetOverview, OperateError> {
+        Ok(self.parts().fleet.overview(failures).await?)
+    }
+
+    /// One host and everything that happened to it.
+    pub async fn host(&self, name: &str) -> Result<HostReport, OperateError> {
+        let identity = host_name(name)?;
+        let OperatorParts { fleet, journal, about, .. } = self.parts();
+        let now = fleet.host(identity.clone()).await?;
+        let running = if now.is_some() { fleet.running(identity.clone()).await? } else { None };
+        let history = journal.history(&identity);
+        if now.is_none() && history.is_empty() {
+            return Err(OperateError::UnknownHost { name: identity.to_string() });
+        }
+        let (instance, host) = (about.instance.clone(), identity.to_string());
+        Ok(HostReport { instance, host, now, running, history })
+    }
+
+    /// Tries a host again now, whatever it waits for: its failures are forgotten.
+    pub async fn retry(&self, name: &str, change: &Change) -> Result<ChangeReport, OperateError> {
+        let identity = host_name(name)?;
+        let host = identity.to_string();
+        let retry = async {
+            if self.parts().fleet.retry(identity).await? {
+                return Ok(true);
+            }
+            Err(OperateError::UnknownHost { name: host.clone() })
+        };
+        self.make("retry", Some(&host), change, retry).await
+    }
+
+    /// Forgets a host and its history; a host that is still there is found again as a new one.
+    pub async fn forget(&self, name: &str, change: &Change) -> Result<ChangeReport, OperateError> {
+        let identity = host_name(name)?;
+        let host = identity.to_string();
+        let forget = async {
+            let name = host.clone();
+            match self.parts().fleet.forget(identity).await? {
+                Forgot::Forgotten => Ok(true),
+                Forgot::Unknown => Err(OperateError::UnknownHost { name }),
+                Forgot::Committed => Err(OperateError::Committed { name }),
+            }
+        };
+        self.make("forget", Some(&host), change, forget).await
     }
 
     /// No new host, no helper, no discovery until [`Operator::resume`]; cycles end at their next safe point. Who pauses a
@@ -266,4 +324,9 @@ impl Operator {
             in_flight: self.parts().fleet.snapshot().counts.in_flight,
         })
     }
+}
+
+fn host_name(name: &str) -> Result<Identity, OperateError> {
+    Identity::parse(name)
+        .map_err(|error| OperateError::BadInput { at: "/name".to_owned(), what: error.to_string() })
 }

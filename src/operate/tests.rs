@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use quartermaster_actors::control::{ControlHandle, Controller, RunState};
 use quartermaster_actors::fleet::{FleetHandle, FleetSnapshot};
+use quartermaster_actors::journal::JournalHandle;
 use quartermaster_actors::link::{LinkSnapshot, LinkState};
 use quartermaster_actors::metrics::Recorder;
 use quartermaster_actors::supervise::{
@@ -53,6 +54,7 @@ impl Bench {
             config: serde_json::json!({"workers": 2}),
             control,
             fleet: FleetHandle::new(Slot::new("fleet", 1), watch::channel(FleetSnapshot::default()).1),
+            journal: JournalHandle::in_memory(),
             look: Arc::new(move || {
                 *counted.lock().unwrap() += 1;
                 Ok::<(), SendRefused>(())
@@ -242,4 +244,16 @@ fn the_configuration_is_shown_without_its_secrets() {
     for key in crate::config::raw::KEYS[0].1.iter().filter(|key| !elsewhere.contains(key)) {
         assert!(shown.get(key).is_some(), "{key}");
     }
+}
+
+#[actix::test]
+async fn a_name_that_cannot_be_one_a_keeper_that_is_down_and_their_codes() {
+    let bench = Bench::new().await;
+    let wrong = bench.operator.host("no such name").await.unwrap_err();
+    assert_eq!((wrong.code(), wrong.at(), wrong.status()), ("bad_input", Some("/name"), 400));
+    let down = bench.operator.retry("web1.example.net", &by("ann", "x")).await.unwrap_err();
+    assert_eq!((down.code(), down.status()), ("unavailable", 503));
+    assert_eq!(bench.audited()[0]["host"], "web1.example.net");
+    assert_eq!(bench.audited()[0]["outcome"], "unavailable");
+    bench.close().await;
 }

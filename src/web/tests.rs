@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use quartermaster_actors::control::{ControlHandle, PausedBy, RunState};
 use quartermaster_actors::fleet::{Counts, FleetHandle, FleetSnapshot};
+use quartermaster_actors::journal::JournalHandle;
 use quartermaster_actors::link::{LinkSnapshot, LinkState};
 use quartermaster_actors::metrics::{MetricsHandle, MetricsKeeper, Recorder};
 use quartermaster_actors::supervise::{Ending, Force, Overseer, OverseerHandle, OverseerSettings, Slot};
@@ -112,6 +113,7 @@ fn operator(
         config: serde_json::json!({}),
         control: ControlHandle::new(Slot::new("control", 1), read),
         fleet: FleetHandle::new(Slot::new("fleet", 1), fleet),
+        journal: JournalHandle::in_memory(),
         look: Arc::new(|| Ok(())),
         link,
         cluster: Arc::new(ClusterView::default),

@@ -113,7 +113,7 @@ pub enum Passed {
 }
 
 /// How many hosts are in which state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Counts {
     /// In the queue.
     pub waiting: usize,

@@ -2,6 +2,7 @@
 
 use quartermaster_proto::choria::identity::Identity;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::terms::Counts;
 use crate::journal::HelperRecord;
@@ -23,20 +24,22 @@ pub struct HostQuery {
 }
 
 /// One page of hosts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostPage {
     /// The hosts, ordered by name.
     pub hosts: Vec<HostView>,
     /// The last host of this page, when there are more: the `after` of the next query.
+    #[schema(value_type = Option<String>)]
     pub next: Option<Identity>,
     /// How many hosts fit the query, on all pages.
     pub total: usize,
 }
 
 /// One host. Times are milliseconds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostView {
     /// The host.
+    #[schema(value_type = String)]
     pub identity: Identity,
     /// `known`, `waiting`, `in_flight`, `held`, `cooling`, `gave_up` or `done`.
     pub state: String,
@@ -69,7 +72,7 @@ pub struct HostView {
 }
 
 /// Why the last attempt failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailureView {
     /// One of the fixed causes.
     pub cause: String,
@@ -82,7 +85,7 @@ pub struct FailureView {
 }
 
 /// What deserves a look now.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FleetOverview {
     /// Hosts by state.
     pub counts: Counts,
@@ -95,18 +98,20 @@ pub struct FleetOverview {
 }
 
 /// The host that has been in the queue for longest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OldestWaiting {
     /// The host.
+    #[schema(value_type = String)]
     pub identity: Identity,
     /// For how long, milliseconds.
     pub waited_ms: u64,
 }
 
 /// The step that has been under way for longest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SlowestStep {
     /// The host.
+    #[schema(value_type = String)]
     pub identity: Identity,
     /// The step's name.
     pub step: String,
@@ -117,7 +122,7 @@ pub struct SlowestStep {
 }
 
 /// What became of the wish to forget a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Forgot {
     /// It is forgotten, with its history.

@@ -1,9 +1,10 @@
 //! What is told of an attempt once it is over: the shapes that the journal keeps and that everybody publishes as they are.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// One attempt of one host, from its first call to its ending.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptRecord {
     /// Counts from 1; starts again after a success.
     pub attempt: u32,
@@ -31,7 +32,7 @@ pub struct AttemptRecord {
 }
 
 /// One step of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StepRecord {
     /// The step's name, as in logs and causes.
     pub step: String,
@@ -47,7 +48,7 @@ pub struct StepRecord {
 }
 
 /// One helper run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HelperRecord {
     /// Its exit status; none when it ended in another way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
