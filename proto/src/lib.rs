@@ -7,5 +7,6 @@ pub mod choria;
 pub mod fuzzing;
 pub mod helper;
 pub mod json;
+pub mod provider;
 pub mod text;
 pub mod time;
