@@ -122,6 +122,7 @@ impl Bench {
             silent: owner.clone().recipient(),
             answered: owner.clone().recipient(),
             board: CycleBoard::default(),
+            span: tracing::info_span!("cycle", host = NAME, attempt = 1),
             commit: Arc::new(move |cycle| {
                 assert_eq!(cycle, CYCLE);
                 count.fetch_add(1, Ordering::SeqCst);

@@ -1,11 +1,12 @@
 //! Where lines go.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A place for whole lines.
 pub trait Sink: Send + Sync + 'static {
@@ -47,10 +48,59 @@ const MODE: u32 = 0o640;
 /// What is looser than that: writing for the group, anything for others.
 const LOOSE: u32 = 0o027;
 
-/// A log file, appended to.
+/// Time between two looks at whether the path still names the file that is open.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A log file, appended to. Whoever rotates it may copy and empty it, since every line goes to its end of the moment; or move it
+/// away, which is noticed at the next line, with or without a signal.
 pub struct LogFile {
     path: PathBuf,
-    file: Mutex<File>,
+    open: Mutex<Open>,
+}
+
+struct Open {
+    file: File,
+    /// Device and inode.
+    place: (u64, u64),
+    looked: Instant,
+    /// It was moved away and no other could be opened.
+    is_orphan: bool,
+}
+
+impl Open {
+    fn at(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).mode(MODE).open(path)?;
+        let place = place(&file.metadata()?);
+        Ok(Self { file, place, looked: Instant::now(), is_orphan: false })
+    }
+
+    /// Follows the path when it names another file by now, or none.
+    fn follow(&mut self, path: &Path) {
+        if self.looked.elapsed() < LOOK_EVERY {
+            return;
+        }
+        self.looked = Instant::now();
+        if std::fs::metadata(path).is_ok_and(|now| place(&now) == self.place) {
+            return;
+        }
+        match Self::at(path) {
+            Ok(fresh) => *self = fresh,
+            Err(error) if !self.is_orphan => {
+                self.is_orphan = true;
+                // The log itself is what cannot be written to; once, and whatever becomes of it.
+                let _ = writeln!(
+                    io::stderr(),
+                    "the log file {} was moved away and cannot be opened anew, so lines go on to the old one: {error}",
+                    path.display()
+                );
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn place(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }
 
 impl fmt::Debug for LogFile {
@@ -65,7 +115,7 @@ impl LogFile {
     /// # Errors
     /// It cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), file: Mutex::new(append(path)?) })
+        Ok(Self { path: path.to_owned(), open: Mutex::new(Open::at(path)?) })
     }
 
     /// Opens the path again; lines go to whatever is there now.
@@ -73,25 +123,27 @@ impl LogFile {
     /// # Errors
     /// It cannot be opened; the file that was open stays.
     pub fn reopen(&self) -> io::Result<()> {
-        let fresh = append(&self.path)?;
-        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        let fresh = Open::at(&self.path)?;
+        *self.held() = fresh;
         Ok(())
     }
 
     /// The mode of the file, when it is looser than 0640.
     pub fn loose_mode(&self) -> Option<u32> {
-        let metadata = self.file.lock().unwrap_or_else(PoisonError::into_inner).metadata().ok()?;
+        let metadata = self.held().file.metadata().ok()?;
         let mode = metadata.permissions().mode() & 0o7777;
         (metadata.is_file() && mode & LOOSE != 0).then_some(mode)
     }
-}
 
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(MODE).open(path)
+    fn held(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Sink for LogFile {
     fn line(&self, line: &str) -> io::Result<()> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
+        let mut open = self.held();
+        open.follow(&self.path);
+        open.file.write_all(line.as_bytes())
     }
 }

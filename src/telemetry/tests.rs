@@ -1,6 +1,7 @@
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use time::OffsetDateTime;
@@ -182,14 +183,64 @@ fn a_log_file_is_appended_to_and_opened_anew() {
     let file = LogFile::open(&path).unwrap();
     file.line("one\n").unwrap();
     std::fs::rename(&path, &moved).unwrap();
-    file.line("two\n").unwrap();
     file.reopen().unwrap();
-    file.line("three\n").unwrap();
-    assert_eq!(std::fs::read_to_string(&moved).unwrap(), "old\none\ntwo\n");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "three\n");
+    file.line("two\n").unwrap();
+    assert_eq!(std::fs::read_to_string(&moved).unwrap(), "old\none\n");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n");
     std::fs::remove_dir_all(folder.path()).unwrap();
     assert!(file.reopen().is_err());
-    file.line("four\n").unwrap();
+    file.line("three\n").unwrap();
+}
+
+/// Writes `line` until it is where it should be.
+fn say_until(file: &LogFile, line: &str, arrived: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !arrived() {
+        assert!(Instant::now() < end, "{line:?} never arrived");
+        file.line(line).unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_log_file_that_was_moved_away_is_replaced_without_a_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, moved) = (folder.path().join("q.log"), folder.path().join("q.log.1"));
+    let file = LogFile::open(&path).unwrap();
+    file.line("one\n").unwrap();
+    std::fs::rename(&path, &moved).unwrap();
+    say_until(&file, "two\n", || path.exists());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "made by whoever rotates\n").unwrap();
+    say_until(&file, "three\n", || std::fs::read_to_string(&path).unwrap().ends_with("rotates\nthree\n"));
+    assert!(!std::fs::read_to_string(&moved).unwrap().contains("three"));
+}
+
+#[test]
+fn a_log_file_that_was_copied_and_emptied_goes_on_from_its_begin() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("q.log");
+    let file = LogFile::open(&path).unwrap();
+    file.line("one\n").unwrap();
+    std::fs::OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+    file.line("two\n").unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n");
+}
+
+#[test]
+fn a_log_file_that_cannot_be_followed_stays_with_the_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inside, moved) = (folder.path().join("logs"), folder.path().join("moved.log"));
+    std::fs::create_dir(&inside).unwrap();
+    let path = inside.join("q.log");
+    let file = LogFile::open(&path).unwrap();
+    std::fs::rename(&path, &moved).unwrap();
+    std::fs::remove_dir(&inside).unwrap();
+    std::thread::sleep(Duration::from_millis(150));
+    file.line("one\n").unwrap();
+    assert_eq!(std::fs::read_to_string(&moved).unwrap(), "one\n");
+    std::fs::create_dir(&inside).unwrap();
+    say_until(&file, "two\n", || path.exists());
 }
 
 proptest! {

@@ -24,6 +24,7 @@ mod link_election;
 mod link_kv;
 mod link_reconnects;
 mod link_replies;
+mod log_lines;
 mod prove_flood;
 mod prove_signals;
 mod prove_site;

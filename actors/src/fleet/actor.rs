@@ -78,6 +78,7 @@ pub(super) struct Running {
     pub(super) thread: u64,
     pub(super) unanswered: u32,
     pub(super) board: CycleBoard,
+    pub(super) span: tracing::Span,
 }
 
 /// The actor.

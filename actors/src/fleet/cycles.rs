@@ -19,7 +19,11 @@ use crate::supervise::{ChildId, ExitCause, ExitNotice, Ping};
 impl FleetKeeper {
     pub(super) fn start_cycle(&mut self, admission: Admission, ctx: &mut Context<Self>) {
         let Admission { identity, cycle, attempt, kept, waited } = admission;
-        self.settings.recorder.record(Fact::CycleStarted { host: identity.to_string(), attempt, waited });
+        // One span for each cycle: all that is logged about it, by whomever, lies inside and so carries host and attempt.
+        let span = tracing::info_span!(parent: None, "cycle", host = %identity, attempt);
+        span.in_scope(|| {
+            self.settings.recorder.record(Fact::CycleStarted { host: identity.to_string(), attempt, waited });
+        });
         let address = ctx.address();
         let board = CycleBoard::default();
         let host = HostSettings {
@@ -35,6 +39,7 @@ impl FleetKeeper {
             answered: address.clone().recipient(),
             commit: Arc::clone(&self.commit),
             board: board.clone(),
+            span: span.clone(),
             notice: ExitNotice::new(ChildId { name: "host", generation: cycle }, address.recipient()),
         };
         let thread = self.next_thread.checked_rem(self.threads.len()).unwrap_or_default();
@@ -47,12 +52,20 @@ impl FleetKeeper {
             }
             None => (HostProvisioner::new(host).start(), 0),
         };
-        self.running.insert(cycle, Running { addr, thread, unanswered: 0, board });
+        self.running.insert(cycle, Running { addr, thread, unanswered: 0, board, span });
     }
 
     pub(super) fn end_cycle(&mut self, cycle: u64, ending: Ending, ctx: &mut Context<Self>) {
-        let board = self.running.remove(&cycle).map(|running| running.board);
-        self.settle(cycle, &board.unwrap_or_default(), ending);
+        let running = self.running.remove(&cycle);
+        self.conclude(cycle, running, ending, ctx);
+    }
+
+    fn conclude(&mut self, cycle: u64, running: Option<Running>, ending: Ending, ctx: &mut Context<Self>) {
+        let (span, board) = running.map_or_else(
+            || (tracing::Span::none(), CycleBoard::default()),
+            |running| (running.span, running.board),
+        );
+        span.in_scope(|| self.settle(cycle, &board, ending));
         if !self.led {
             // Another member's by now: what it left behind is not this one's to go on with later.
             self.settings.shelf.roster().forget_idle();
@@ -116,6 +129,7 @@ impl FleetKeeper {
                 self.settings.publish.send_modify(|numbers| numbers.failed += 1);
                 Fact::HostFailed { host, cause, error, attempt: *attempt, retry_in: *retry_in }
             }
+            (Ending::Interrupted, Verdict::Requeued) => Fact::HostInterrupted { host },
             (_, Verdict::Requeued | Verdict::Unknown | Verdict::Retry { .. }) => return,
         };
         self.settings.recorder.record(fact);
@@ -135,18 +149,16 @@ impl FleetKeeper {
         }
         let is_stuck =
             |running: &Running| running.unanswered >= MISSED_PINGS || blocked.contains(&running.thread);
-        let stuck: Vec<_> =
-            self.running.iter().filter(|(_, running)| is_stuck(running)).map(|(cycle, _)| *cycle).collect();
         // All of them off the list before the first is ended: that admits others.
-        self.running.retain(|_, running| !is_stuck(running));
-        for cycle in stuck {
+        let stuck: Vec<_> = self.running.extract_if(|_, running| is_stuck(running)).collect();
+        for (cycle, running) in stuck {
             self.settings.recorder.record(Fact::ActorEnded {
                 actor: "host",
                 cause: ExitCause::Stuck.as_str(),
                 decision: "its host is tried again later".to_owned(),
             });
             let error = "its actor made no progress and was abandoned".to_owned();
-            self.end_cycle(cycle, Ending::Failed { cause: STUCK, error }, ctx);
+            self.conclude(cycle, Some(running), Ending::Failed { cause: STUCK, error }, ctx);
         }
         let mut asked = Vec::with_capacity(self.running.len());
         for (cycle, running) in &mut self.running {

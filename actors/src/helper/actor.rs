@@ -11,6 +11,7 @@ use quartermaster_proto::helper::HelperReply;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::board::{Board, EndedHelper};
 use super::error::HelperError;
@@ -121,7 +122,8 @@ impl HelperRunner {
             let must_panic = self.panic_for.take_if(|host| *host == run.identity).is_some();
             #[cfg(not(feature = "testing"))]
             let must_panic = false;
-            self.runs.spawn_local(serve(Arc::clone(&self.parts), run, lease, must_panic));
+            let cycle = run.cycle.clone();
+            self.runs.spawn_local(serve(Arc::clone(&self.parts), run, lease, must_panic).instrument(cycle));
         }
         self.parts.board.set_queued(self.waiting.len());
     }

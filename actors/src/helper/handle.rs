@@ -38,7 +38,8 @@ impl HelperHandle {
         let asked = self.slot.addr().ok_or(HelperError::Down)?;
         let (answer, mut answered) = oneshot::channel();
         let input = Zeroizing::new(run.input);
-        asked.do_send(QueueRun { identity: run.identity, input, since: Instant::now(), answer });
+        let cycle = tracing::Span::current();
+        asked.do_send(QueueRun { identity: run.identity, input, since: Instant::now(), cycle, answer });
         let mut look = interval(LOOK);
         loop {
             tokio::select! {

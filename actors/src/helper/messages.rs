@@ -49,6 +49,8 @@ pub(super) struct QueueRun {
     pub identity: Identity,
     pub input: Zeroizing<Vec<u8>>,
     pub since: Instant,
+    /// The span of the cycle it is for.
+    pub cycle: tracing::Span,
     pub answer: oneshot::Sender<Result<HelperRun, HelperError>>,
 }
 

@@ -7,6 +7,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler,
 use quartermaster_proto::choria::identity::Identity;
 use rand::RngExt;
 use tokio::time::Instant;
+use tracing::{Instrument as _, Span};
 
 use super::board::CycleBoard;
 use super::messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
@@ -43,6 +44,8 @@ pub struct HostSettings {
     pub silent: Recipient<HostSilent>,
     /// The owner's ears.
     pub answered: Recipient<HostAnswered>,
+    /// What everything that is logged about this cycle lies in.
+    pub span: Span,
     /// Asked before the host is configured.
     pub commit: CommitPort,
     /// Where it shows how far it has come.
@@ -62,6 +65,7 @@ pub struct HostProvisioner {
     finished: Recipient<HostFinished>,
     silent: Recipient<HostSilent>,
     answered: Recipient<HostAnswered>,
+    span: Span,
     commit: CommitPort,
     board: CycleBoard,
     conflict: ConflictFlag,
@@ -86,7 +90,8 @@ impl HostProvisioner {
             answered: settings.answered,
             commit: settings.commit,
             board: settings.board,
-            conflict: ConflictFlag::default(),
+            conflict: ConflictFlag::of_cycle(settings.span.clone()),
+            span: settings.span,
             has_answered: false,
             stop_asked: false,
             _notice: settings.notice,
@@ -94,6 +99,8 @@ impl HostProvisioner {
     }
 
     fn feed(&mut self, input: Input, ctx: &mut Context<Self>) {
+        let cycle = self.span.clone();
+        let _inside = cycle.enter();
         let (paused, barred) = {
             let state = self.run_state.borrow();
             (self.stop_asked || state.is_paused(), state.has_lapsed())
@@ -122,6 +129,11 @@ impl HostProvisioner {
         self.carry_out(effect, ctx);
     }
 
+    /// A span inside the cycle's for one step, ended with the step.
+    fn step(&self, step: &'static str) -> Span {
+        tracing::info_span!(parent: &self.span, "step", step)
+    }
+
     fn carry_out(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
             Effect::Call { agent, action, data, .. } => {
@@ -132,39 +144,45 @@ impl HostProvisioner {
                     data,
                     conflict: self.conflict.clone(),
                 };
-                let began = Instant::now();
-                let answer = self.tools.link.call(call).into_actor(self);
+                let (began, step) = (Instant::now(), self.step(action));
+                let answer = self.tools.link.call(call).instrument(step.clone()).into_actor(self);
                 ctx.spawn(answer.map(move |answer, me, ctx| {
                     if answer.is_ok() {
                         me.note_answer();
                     }
-                    me.recorder.record(Fact::RpcFinished {
-                        host: me.identity.to_string(),
-                        agent,
-                        action,
-                        took: began.elapsed(),
-                        error: answer.as_ref().err().map(|failure| failure.reason.clone()),
+                    step.in_scope(|| {
+                        me.recorder.record(Fact::RpcFinished {
+                            host: me.identity.to_string(),
+                            agent,
+                            action,
+                            took: began.elapsed(),
+                            error: answer.as_ref().err().map(|failure| failure.reason.clone()),
+                        });
                     });
+                    drop(step);
                     me.feed(Input::Replied(answer), ctx);
                 }));
             }
             Effect::VerifyToken { jwt } => {
-                let verified = self.tools.vault.verify(jwt).into_actor(self);
+                let verified = self.tools.vault.verify(jwt).instrument(self.step("token")).into_actor(self);
                 ctx.spawn(verified.map(|result, me, ctx| me.feed(Input::Verified(result), ctx)));
             }
             Effect::RunHelper { input } => {
-                let decision = self.tools.helper.run(self.identity.clone(), input).into_actor(self);
+                let decision = self.tools.helper.run(self.identity.clone(), input);
+                let decision = decision.instrument(self.step("helper")).into_actor(self);
                 ctx.spawn(decision.map(|HelperAnswer { decision, run }, me, ctx| {
                     me.board.note_helper(run);
                     me.feed(Input::Decided(decision), ctx);
                 }));
             }
             Effect::IssueToken(order) => {
-                let issued = self.tools.vault.issue(order).into_actor(self);
+                let issued =
+                    self.tools.vault.issue(order).instrument(self.step("server_token")).into_actor(self);
                 ctx.spawn(issued.map(|result, me, ctx| me.feed(Input::Issued(result), ctx)));
             }
             Effect::SealKey { pem, host_public } => {
-                let sealed = self.tools.vault.seal(pem, host_public).into_actor(self);
+                let sealed = self.tools.vault.seal(pem, host_public);
+                let sealed = sealed.instrument(self.step("seal_key")).into_actor(self);
                 ctx.spawn(sealed.map(|result, me, ctx| me.feed(Input::Sealed(result), ctx)));
             }
             Effect::WakeAt(when) => {

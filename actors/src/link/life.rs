@@ -256,17 +256,23 @@ impl Life {
                 self.count_pending();
             }
             Heard::Rejected { identity, reason } => {
-                self.rejected(identity.as_str(), reason);
+                self.inside_cycle(id, || self.rejected(identity.as_str(), reason));
                 self.deadlines_changed.notify_one();
             }
             Heard::Conflict { identity, agent, action } => {
                 Counters::add(&self.counters().conflicts);
                 let host = identity.as_str().to_owned();
-                self.parts.record(Fact::ReplyConflict { host, agent, action });
+                self.inside_cycle(id, || self.parts.record(Fact::ReplyConflict { host, agent, action }));
             }
             Heard::Excess => Counters::add(&self.counters().rejected),
             Heard::Repeated | Heard::Late => Counters::add(&self.counters().late),
         }
+    }
+
+    /// Says something about the cycle that sent this request.
+    fn inside_cycle(&self, id: &str, say: impl FnOnce()) {
+        let flag = self.pending.borrow().cycle_of(id);
+        flag.map_or_else(tracing::Span::none, |flag| flag.cycle().clone()).in_scope(say);
     }
 
     /// A reply to a broadcast.

@@ -6,16 +6,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quartermaster_proto::choria::Identity;
+use tracing::Span;
 use zeroize::Zeroizing;
 
 /// Raised once two different replies to one request of a cycle have arrived. It belongs to the cycle, which reads it
-/// before `configure`; the link keeps only a weak hold of it.
+/// before `configure`; the link keeps only a weak hold of it. It knows the cycle's span, so that what the link has to say
+/// about a cycle is said inside it.
 #[derive(Debug, Clone, Default)]
-pub struct ConflictFlag(Arc<AtomicBool>);
+pub struct ConflictFlag(Arc<Raised>);
+
+#[derive(Debug)]
+struct Raised {
+    is_up: AtomicBool,
+    cycle: Span,
+}
+
+impl Default for Raised {
+    fn default() -> Self {
+        Self { is_up: AtomicBool::default(), cycle: Span::none() }
+    }
+}
 
 /// The link's hold on a flag: gone when the cycle is.
 #[derive(Debug, Clone)]
-pub struct WeakConflictFlag(std::sync::Weak<AtomicBool>);
+pub struct WeakConflictFlag(std::sync::Weak<Raised>);
 
 impl ConflictFlag {
     /// A flag that is down.
@@ -23,14 +37,24 @@ impl ConflictFlag {
         Self::default()
     }
 
+    /// A flag that is down, of the cycle with this span.
+    pub fn of_cycle(cycle: Span) -> Self {
+        Self(Arc::new(Raised { is_up: AtomicBool::default(), cycle }))
+    }
+
+    /// The span of its cycle.
+    pub fn cycle(&self) -> &Span {
+        &self.0.cycle
+    }
+
     /// Raises it, for good.
     pub fn raise(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.0.is_up.store(true, Ordering::SeqCst);
     }
 
     /// True once raised.
     pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.is_up.load(Ordering::SeqCst)
     }
 
     /// A hold that does not keep it alive.

@@ -158,6 +158,14 @@ impl<T> Pending<T> {
         }
     }
 
+    /// The flag of the cycle that sent this request, while that cycle lives.
+    pub fn cycle_of(&self, id: &str) -> Option<ConflictFlag> {
+        match self.entries.get(id)? {
+            Entry::Waiting(waiting) => Some(waiting.expected.conflict.clone()),
+            Entry::Answered(answered) => answered.conflict.upgrade(),
+        }
+    }
+
     /// Says what the reply `bytes` to the request `id` means.
     pub fn handle(&mut self, id: &str, bytes: &[u8], now: Instant) -> Heard<T> {
         match self.entries.get_mut(id) {

@@ -78,7 +78,7 @@ impl VaultHandle {
 
     /// Issues a server's token. A validity that had to be corrected is logged against the host.
     pub async fn issue_server_token(&self, order: ServerTokenOrder) -> Result<SecretString, VaultError> {
-        self.ask(IssueServerToken { order }).await
+        self.ask(IssueServerToken { order, cycle: tracing::Span::current() }).await
     }
 
     /// Encrypts a private key (PEM) for the host with this public key (64 hexadecimal digits).

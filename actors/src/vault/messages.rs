@@ -145,13 +145,15 @@ impl Work for VerifyProvisioning {
 /// Issues a server token.
 pub(super) struct IssueServerToken {
     pub(super) order: ServerTokenOrder,
+    /// The span of the cycle it is for.
+    pub(super) cycle: tracing::Span,
 }
 
 impl Work for IssueServerToken {
     type Output = SecretString;
 
     fn run(self, store: &Store) -> Result<SecretString, VaultError> {
-        store.issue_server_token(&self.order)
+        self.cycle.in_scope(|| store.issue_server_token(&self.order))
     }
 }
 
