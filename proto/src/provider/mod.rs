@@ -9,8 +9,8 @@ mod wire;
 
 pub use crate::json::Limits;
 pub use schema::{
-    ActionSchema, AttrSchema, Attrs, Declared, Extensions, HostHello, HostOffer, MAX_NAME, PROTOCOL, Schema,
-    SchemaError, SchemaFault, is_name,
+    ActionSchema, AttrSchema, Attrs, Declared, Extension, Extensions, HostHello, HostOffer, MAX_NAME,
+    PROTOCOL, Schema, SchemaError, SchemaFault, is_name,
 };
 pub use types::{AnyEncoding, Field, MAX_TYPE_DEPTH, Type, TypeError, validate};
 pub use values::{Complaint, Members, Number, NumberError, Path, Segment, SyntaxError, Value};

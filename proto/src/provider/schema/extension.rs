@@ -2,10 +2,64 @@
 
 use crate::provider::{
     values::{Members, Number, Part, Value},
-    wire::{HostCode, ProviderError, names},
+    wire::{HostCode, ProviderError, names, shown},
 };
 
 use super::document::PROTOCOL;
+
+/// An extension of the common protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Extension {
+    /// Calls carry whence they come.
+    CallContext,
+    /// An open call can be stopped.
+    Cancel,
+    /// It can be asked what became of a step.
+    Lookup,
+    /// Several calls may be open at a time.
+    MaxInFlight,
+    /// It can be asked whether it is alive.
+    Ping,
+    /// It tells how far a call is.
+    Progress,
+    /// The wish for an undo can carry options.
+    UndoOptions,
+    /// It can be asked whether an action would work.
+    Validate,
+}
+
+impl Extension {
+    /// Every extension that is known.
+    pub const ALL: [Self; 8] = [
+        Self::CallContext,
+        Self::Cancel,
+        Self::Lookup,
+        Self::MaxInFlight,
+        Self::Ping,
+        Self::Progress,
+        Self::UndoOptions,
+        Self::Validate,
+    ];
+
+    /// Its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CallContext => names::CALL_CONTEXT,
+            Self::Cancel => names::CANCEL_EXTENSION,
+            Self::Lookup => names::LOOKUP_EXTENSION,
+            Self::MaxInFlight => names::MAX_IN_FLIGHT,
+            Self::Ping => names::PING_EXTENSION,
+            Self::Progress => names::PROGRESS_EXTENSION,
+            Self::UndoOptions => names::UNDO_OPTIONS,
+            Self::Validate => names::VALIDATE_EXTENSION,
+        }
+    }
+
+    /// The extension of this name, if it is known.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|extension| extension.as_str() == name)
+    }
+}
 
 /// What a provider declares in `x_extensions`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,8 +79,8 @@ pub struct HostOffer {
     pub name: String,
     /// The host's version.
     pub version: String,
-    /// The extensions it has and allows, without `max_in_flight`, which it always has.
-    pub extensions: Vec<String>,
+    /// The extensions it has and allows; it always has [`Extension::MaxInFlight`].
+    pub extensions: Vec<Extension>,
     /// Most calls it has open at a time.
     pub max_in_flight: u32,
     /// Longest frame it takes and sends, in bytes.
@@ -52,11 +106,10 @@ pub struct HostHello {
 
 impl Extensions {
     /// Whether this extension is declared.
-    pub fn has(&self, name: &str) -> bool {
-        if name == names::MAX_IN_FLIGHT {
-            self.max_in_flight > 0
-        } else {
-            self.offered.iter().any(|one| one == name)
+    pub fn has(&self, extension: Extension) -> bool {
+        match extension {
+            Extension::MaxInFlight => self.max_in_flight > 0,
+            other => self.offered.iter().any(|name| name == other.as_str()),
         }
     }
 }
@@ -67,19 +120,23 @@ impl HostOffer {
     /// # Errors
     /// `host.unsupported_protocol`, naming the extensions that the provider needs and this host does not offer.
     pub fn agree(&self, extensions: &Extensions) -> Result<HostHello, ProviderError> {
-        let ours = |name: &str| name == names::MAX_IN_FLIGHT || self.extensions.iter().any(|one| one == name);
-        let missing: Vec<&str> =
-            extensions.require.iter().map(String::as_str).filter(|name| !ours(name)).collect();
+        let ours = |name: &String| {
+            Extension::from_name(name)
+                .is_some_and(|known| known == Extension::MaxInFlight || self.extensions.contains(&known))
+        };
+        let missing: Vec<String> =
+            extensions.require.iter().filter(|name| !ours(name)).map(|name| shown(name)).collect();
         if !missing.is_empty() {
+            let offered: Vec<&str> = self.extensions.iter().map(|extension| extension.as_str()).collect();
             let message = format!(
                 "the provider cannot do without {}; this host offers {}",
                 missing.join(", "),
-                self.extensions.join(", ")
+                if offered.is_empty() { "nothing".to_owned() } else { offered.join(", ") }
             );
             return Err(ProviderError::new(HostCode::UnsupportedProtocol, message));
         }
         let mut agreed: Vec<String> = extensions.offered.iter().filter(|name| ours(name)).cloned().collect();
-        agreed.extend(extensions.has(names::MAX_IN_FLIGHT).then(|| names::MAX_IN_FLIGHT.to_owned()));
+        agreed.extend(extensions.has(Extension::MaxInFlight).then(|| names::MAX_IN_FLIGHT.to_owned()));
         agreed.sort();
         Ok(HostHello {
             name: self.name.clone(),
@@ -94,8 +151,8 @@ impl HostOffer {
 
 impl HostHello {
     /// Whether this extension is in force.
-    pub fn has(&self, name: &str) -> bool {
-        self.extensions.iter().any(|one| one == name)
+    pub fn has(&self, extension: Extension) -> bool {
+        self.extensions.iter().any(|name| name == extension.as_str())
     }
 
     pub(in crate::provider) fn to_part(&self) -> Part<'_> {

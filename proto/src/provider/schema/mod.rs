@@ -10,5 +10,5 @@ mod write;
 
 pub use attrs::Declared;
 pub use document::{ActionSchema, AttrSchema, Attrs, MAX_NAME, PROTOCOL, Schema, is_name};
-pub use extension::{Extensions, HostHello, HostOffer};
+pub use extension::{Extension, Extensions, HostHello, HostOffer};
 pub use read::{SchemaError, SchemaFault};

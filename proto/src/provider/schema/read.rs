@@ -14,7 +14,7 @@ use crate::{
 
 use super::{
     document::{ActionSchema, AttrSchema, Attrs, PROTOCOL, Schema, is_name},
-    extension::{Extensions, strings},
+    extension::{Extension, Extensions, strings},
 };
 
 /// Most faults kept of one schema.
@@ -304,7 +304,7 @@ impl Reader {
         }
         let outside = attr.default.as_ref().is_some_and(|default| !attr.choices.contains(default));
         if outside && !attr.choices.is_empty() {
-            self.fault(at.inside(names::DEFAULT), "the default is none of the values allowed");
+            self.warn(at.inside(names::DEFAULT), "the default is none of the values allowed");
         }
     }
 
@@ -334,7 +334,7 @@ impl Reader {
                 Value::Bool(true) => extensions.offered.push(name.clone()),
                 Value::Bool(false) | Value::Null => {}
                 // An extension that is not known may carry anything.
-                _ if !names::EXTENSION_NAMES.contains(&name.as_str()) => {
+                _ if Extension::from_name(name).is_none() => {
                     extensions.offered.push(name.clone());
                 }
                 other => {
@@ -342,10 +342,9 @@ impl Reader {
                 }
             }
         }
-        let needed =
-            extensions.require.iter().filter(|name| !extensions.has(name) && !own.contains(&name.as_str()));
-        let needed: Vec<String> = needed.cloned().collect();
-        extensions.offered.extend(needed);
+        // What it cannot do without, it has.
+        let needed = extensions.require.iter().filter(|name| !own.contains(&name.as_str()));
+        extensions.offered.extend(needed.cloned());
         extensions.offered.sort();
         extensions.offered.dedup();
         Some(extensions)

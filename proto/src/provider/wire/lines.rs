@@ -66,7 +66,7 @@ impl Lines {
                 self.scanned = self.buffer.len();
                 None
             }
-            _ if self.overlong == Overlong::Split => Some(Ok(self.take(self.limit, 0))),
+            _ if self.overlong == Overlong::Split => Some(Ok(self.take(self.cut(), 0))),
             _ => Some(self.refuse()),
         }
     }
@@ -95,6 +95,13 @@ impl Lines {
         }
         self.scanned = 0;
         line.freeze()
+    }
+
+    /// Where to cut a line that is too long: at the limit, or up to three bytes before it, so that no character is cut.
+    fn cut(&self) -> usize {
+        let continues = |at: usize| self.buffer.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
+        let mut places = (self.limit.saturating_sub(3).max(1)..=self.limit).rev();
+        places.find(|at| !continues(*at)).unwrap_or(self.limit)
     }
 
     fn refuse(&mut self) -> Result<Bytes, FrameError> {

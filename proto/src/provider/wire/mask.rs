@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use regex::Regex;
 use zeroize::Zeroizing;
 
 use crate::{
@@ -21,10 +20,7 @@ const MIN_LINE: usize = 8;
 /// writes it, and each longer line of a secret of several lines. `true`, `false` and null are no secrets.
 #[derive(Clone, Default)]
 pub struct Mask {
-    finder: Option<Regex>,
-    /// There were too many secrets to look for: everything is covered.
-    covers_all: bool,
-    /// What is looked for, longest first.
+    /// What is looked for, sorted, each once.
     secrets: Vec<Zeroizing<String>>,
 }
 
@@ -41,27 +37,33 @@ impl Mask {
         for value in values {
             collect(value, &mut self.secrets);
         }
-        // Longest first: of two secrets that begin alike the whole of the longer one is covered.
-        self.secrets.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
+        self.secrets.sort_by(|left, right| left.as_str().cmp(right));
         self.secrets.dedup();
-        self.finder = None;
-        if self.secrets.is_empty() {
-            return;
-        }
-        let pattern = self.secrets.iter().map(|secret| regex::escape(secret)).collect::<Vec<_>>().join("|");
-        match Regex::new(&Zeroizing::new(pattern)) {
-            Ok(finder) => self.finder = Some(finder),
-            Err(_) => self.covers_all = true,
-        }
     }
 
-    /// `text` with every secret covered.
+    /// `text` with every secret covered, also where two overlap.
     pub fn text(&self, text: &str) -> String {
-        match &self.finder {
-            _ if self.covers_all => MASKED.to_owned(),
-            Some(finder) => finder.replace_all(text, MASKED).into_owned(),
-            None => text.to_owned(),
+        self.until(text, text.len())
+    }
+
+    /// The first `end` bytes of `text` with every secret covered that begins in them.
+    fn until(&self, text: &str, end: usize) -> String {
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        for secret in &self.secrets {
+            found.extend(occurrences(text, secret));
         }
+        found.sort_unstable();
+        let mut out = String::with_capacity(end);
+        let mut at = 0;
+        for (start, stop) in found.into_iter().filter(|(start, _)| *start < end) {
+            if start >= at {
+                out.push_str(text.get(at..start).unwrap_or_default());
+                out.push_str(MASKED);
+            }
+            at = at.max(stop);
+        }
+        out.push_str(text.get(at..end).unwrap_or_default());
+        out
     }
 
     /// `value` with every secret in its strings, numbers and names covered, for traces and records.
@@ -85,6 +87,17 @@ impl fmt::Debug for Mask {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Mask of {}", self.secrets.len())
     }
+}
+
+/// Where `secret` stands in `text`, also when one place overlaps the next.
+fn occurrences<'a>(text: &'a str, secret: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let step = secret.chars().next().map_or(1, char::len_utf8);
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let start = from + text.get(from..)?.find(secret)?;
+        from = start + step;
+        Some((start, start + secret.len()))
+    })
 }
 
 fn collect(value: &Value, secrets: &mut Vec<Zeroizing<String>>) {
@@ -115,11 +128,14 @@ fn collect(value: &Value, secrets: &mut Vec<Zeroizing<String>>) {
 /// The beginning of a line that is no frame, for the detail of an error: secrets covered, escaped, at most 200 bytes of the line.
 pub fn excerpt(line: &[u8], mask: &Mask) -> String {
     // A secret may begin before the cut and end after it, so more than is shown is looked through.
-    let text = mask.text(&String::from_utf8_lossy(line));
+    let longest = mask.secrets.iter().map(|secret| secret.len()).max().unwrap_or_default();
+    let looked_at = line.get(..MAX_EXCERPT + longest).unwrap_or(line);
+    let text = String::from_utf8_lossy(looked_at);
     let mut end = text.len().min(MAX_EXCERPT);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let cut = if end < text.len() { "…" } else { "" };
-    format!("{}{cut}", escape_bounded(text.get(..end).unwrap_or_default(), MAX_EXCERPT * 10))
+    let shown = escape_bounded(&mask.until(&text, end), MAX_EXCERPT * 10);
+    let cut = if end < text.len() || looked_at.len() < line.len() { "…" } else { "" };
+    format!("{shown}{cut}")
 }

@@ -61,6 +61,13 @@ pub const MAX_FRAME_BYTES: &str = "max_frame_bytes";
 pub const ACTIONS: &str = "actions";
 pub const PROTOCOLS: &str = "x_protocols";
 pub const DECLARED: &str = "x_extensions";
+pub const CALL_CONTEXT: &str = "call_context";
+pub const CANCEL_EXTENSION: &str = "cancel";
+pub const LOOKUP_EXTENSION: &str = "lookup";
+pub const PING_EXTENSION: &str = "ping";
+pub const PROGRESS_EXTENSION: &str = "progress";
+pub const UNDO_OPTIONS: &str = "undo_options";
+pub const VALIDATE_EXTENSION: &str = "validate";
 pub const REQUIRE: &str = "require";
 pub const DESCRIPTION: &str = "description";
 pub const TYPE: &str = "type";
@@ -81,7 +88,3 @@ pub const CTY_DYNAMIC: &str = "dynamic";
 
 pub const LEVEL: &str = "level";
 pub const MSG: &str = "msg";
-
-/// The extensions that are known, besides `max_in_flight`.
-pub const EXTENSION_NAMES: [&str; 7] =
-    ["call_context", "cancel", "lookup", "ping", "progress", "undo_options", "validate"];

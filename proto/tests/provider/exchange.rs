@@ -1,13 +1,12 @@
 //! A whole exchange with a provider that declares nothing, byte for byte (vectors/provider-exchange.txt).
-#![cfg(test)]
 
 use quartermaster_proto::provider::{
-    Body, Call, CallId, CallIds, Configure, Declared as _, Execute, Executed, Frame, Incoming, Invocation,
-    Limits, Members, ProviderError, Reply, Request, Schema, Value, decode, decode_incoming, encode,
-    encode_reply,
+    Body, Call, CallId, CallIds, Configure, Declared as _, ErrorCode, Execute, Executed, Frame, Incoming,
+    Invocation, Limits, Members, ProviderError, Reply, Request, Schema, Value, decode, decode_incoming,
+    encode, encode_reply,
 };
 
-const EXCHANGE: &str = include_str!("vectors/provider-exchange.txt");
+const EXCHANGE: &str = include_str!("../vectors/provider-exchange.txt");
 
 /// One process of the exchange: what the host writes and what the provider answers.
 fn processes() -> Vec<Vec<(&'static str, &'static str)>> {
@@ -120,10 +119,7 @@ fn a_provider_of_ours_answers_byte_for_byte() {
         String::from_utf8(line.to_vec()).unwrap()
     };
     let executed = reply(first[2].1).body.execute().unwrap().value;
-    let unknown = ProviderError::new(
-        quartermaster_proto::provider::ErrorCode::UnknownAction,
-        "no such action: record_sign",
-    );
+    let unknown = ProviderError::new(ErrorCode::UnknownAction, "no such action: record_sign");
     for (written, expected) in [
         (write(2, Body::empty()), first[1].1),
         (write(3, Body::executed(executed)), first[2].1),
