@@ -6,6 +6,7 @@ mod connect;
 mod ending;
 mod operate;
 mod positions;
+mod service;
 pub(crate) mod settings;
 mod signals;
 
@@ -18,6 +19,7 @@ use quartermaster_actors::fleet::FleetHandle;
 use quartermaster_actors::journal::JournalHandle;
 use quartermaster_actors::link::LinkHandle;
 use quartermaster_actors::metrics::Fact;
+use quartermaster_actors::service::ServiceHandle;
 use quartermaster_actors::supervise::{Overseer, OverseerHandle, Watchdog};
 use quartermaster_proto::choria::event::{self, Event, EventFormat, EventKind};
 use quartermaster_proto::choria::subject;
@@ -27,6 +29,7 @@ use self::cluster::Cluster;
 pub use self::connect::{ConnectReport, connect_check};
 use self::ending::{Ended, Ending};
 pub use self::positions::{Positions, Watching};
+use self::service::Service;
 use self::signals::{PidFile, Signals};
 use crate::config::Config;
 use crate::exit::Exit;
@@ -103,6 +106,7 @@ pub struct App {
     cluster: Cluster,
     overseer: OverseerHandle,
     operator: Operator,
+    service: Option<ServiceHandle>,
     positions: Positions,
     web: Option<WebServer>,
     signals: Signals,
@@ -117,8 +121,10 @@ impl App {
         // Bound before anything works, so that a wrong address is a failed start and nothing else.
         let bound = config.listen.map(BoundWeb::bind).transpose()?;
         let watching = options.watching;
-        let Parts { recorder, control, fleet, journal, link, metrics, cluster, positions, wards } =
+        let Parts { recorder, control, fleet, journal, link, metrics, cluster, positions, mut wards } =
             build(config, watching.hosts_every)?;
+        let mut service = Service::build(config, &link);
+        wards.extend(service.wards());
         let observer = recorder.clone();
         let overseer = Overseer::launch(
             watching.overseer,
@@ -142,11 +148,13 @@ impl App {
             fleet: &fleet,
             journal: &journal,
             link: &link,
+            control_link: service.link(),
             cluster: &cluster,
             discovery: &positions.discovery,
             overseer: &overseer,
         };
         let operator = operate::operator(config, &means);
+        let service = service.open(&operator);
         let web = match bound {
             Some(bound) => Some(bound.serve(WebState { metrics, operator: operator.clone() })?),
             None => None,
@@ -169,6 +177,7 @@ impl App {
             cluster,
             overseer,
             operator,
+            service,
             positions,
             web,
             signals,
@@ -180,7 +189,17 @@ impl App {
     /// Works until a signal asks it to stop or it cannot go on.
     pub async fn serve(self) -> Exit {
         let Self {
-            control, fleet, cluster, overseer, operator, web, mut signals, _watchdog, _pid_file, ..
+            control,
+            fleet,
+            cluster,
+            overseer,
+            operator,
+            service,
+            web,
+            mut signals,
+            _watchdog,
+            _pid_file,
+            ..
         } = self;
         let web = web.map(|WebServer { server, handle }| {
             actix_rt::spawn(server);
@@ -198,6 +217,10 @@ impl App {
             }
         };
         cluster.leave(STOP_WITHIN).await;
+        // Who asked for the end shall hear that it comes.
+        if let Some(service) = service {
+            service.settled(STOP_WITHIN).await;
+        }
         operator.settled(STOP_WITHIN).await;
         if let Some(web) = web {
             web.stop(true).await;

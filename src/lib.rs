@@ -5,6 +5,7 @@ pub mod check;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod control;
 pub mod exit;
 pub mod machine;
 pub mod operate;

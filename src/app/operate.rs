@@ -19,6 +19,7 @@ pub(super) struct Means<'a> {
     pub fleet: &'a FleetHandle,
     pub journal: &'a JournalHandle,
     pub link: &'a LinkHandle,
+    pub control_link: &'a LinkHandle,
     pub cluster: &'a Cluster,
     pub discovery: &'a Slot<Discoverer>,
     pub overseer: &'a OverseerHandle,
@@ -42,7 +43,7 @@ pub(super) fn operator(config: &Config, means: &Means<'_>) -> Operator {
         link: Arc::new(move || link.snapshot()),
         cluster: Arc::new(move || cluster.view()),
         overseer: means.overseer.clone(),
-        audit: Audit::new(config.state_dir.as_deref(), publisher(config, means.link)),
+        audit: Audit::new(config.state_dir.as_deref(), publisher(config, means.control_link)),
         started: std::time::Instant::now(),
     })
 }

@@ -6,11 +6,13 @@ use std::time::Duration;
 use quartermaster_actors::fleet::{RetryError, RetryPolicy, RosterSettings};
 use quartermaster_actors::helper::{HelperSettings, allowed_environment};
 use quartermaster_actors::host::{Features, PlanSettings};
-use quartermaster_actors::link::{LinkSettings, ServerAddress, Servers};
+use quartermaster_actors::link::{Inbox, LinkSettings, ServerAddress, Servers};
 use quartermaster_actors::vault::{self, ClientTls, TlsMode, VaultSettings};
 use quartermaster_proto::choria::Generation;
 
-use crate::config::{BrokerAddress, COLLECTIVE, Config, Security, ServerSource, TlsFiles, VerifyKeySource};
+use crate::config::{
+    BrokerAddress, COLLECTIVE, Config, ControlLogin, Security, ServerSource, TlsFiles, VerifyKeySource,
+};
 
 /// How long a provisioned server is held back, as by the peer; its return is awaited as long.
 const HOLD: Duration = Duration::from_mins(1);
@@ -18,6 +20,8 @@ const HOLD: Duration = Duration::from_mins(1);
 const LOCK_WINDOW: Duration = Duration::from_mins(2);
 /// Cycles more that may wait for servers which have not answered yet: a waiting call costs next to nothing.
 const SILENT: usize = 4096;
+/// Questions to the link of control at once: it publishes what was changed, and little else.
+const CONTROL_CALLS: usize = 256;
 
 /// The roster's bounds.
 pub fn roster(config: &Config) -> Result<RosterSettings, RetryError> {
@@ -77,6 +81,67 @@ pub fn link(config: &Config) -> LinkSettings {
     settings.connect_timeout = config.broker.connect_timeout;
     settings.discovery_timeout = config.broker.discovery_timeout;
     settings.max_pending = config.in_flight.get().saturating_add(SILENT).saturating_mul(2);
+    settings
+}
+
+/// The connection of control alone: no subscription but its own inboxes.
+pub fn control_link(config: &Config, login: &ControlLogin) -> LinkSettings {
+    let servers = match &login.servers {
+        Some(list) => Servers::List(list.iter().filter_map(address).collect()),
+        None => servers(config),
+    };
+    let daemon_tls = login.servers.is_none() && !matches!(config.security, Security::Insecure { .. });
+    let mut settings = plain_link(servers, config.identity.as_str(), login);
+    settings.require_tls |= daemon_tls;
+    settings.connect_timeout = config.broker.connect_timeout;
+    settings
+}
+
+/// A connection as any NATS client has it.
+pub fn plain_link(servers: Servers, name: &str, login: &ControlLogin) -> LinkSettings {
+    let wants_tls = matches!(&servers, Servers::List(list) if list.iter().any(ServerAddress::wants_tls))
+        || has_tls(login);
+    let mut settings = LinkSettings::new(servers, name, Generation::V1);
+    settings.position = "control_link";
+    settings.inbox = Inbox::Plain;
+    settings.require_tls = wants_tls;
+    settings.max_pending = CONTROL_CALLS;
+    settings
+}
+
+/// A broker of control, whose scheme may ask for TLS.
+pub fn address(broker: &BrokerAddress) -> Option<ServerAddress> {
+    ServerAddress::parse(&broker.to_string()).ok()
+}
+
+fn has_tls(login: &ControlLogin) -> bool {
+    login.tls != TlsFiles::default()
+}
+
+/// The login of control on a connection of its own; with the brokers of provisioning, their TLS unless it has its own.
+pub fn control_vault(config: &Config, login: &ControlLogin) -> VaultSettings {
+    let mut settings = plain_vault(config.identity.as_str(), login);
+    if login.servers.is_none() && !has_tls(login) {
+        let daemon = vault(config);
+        settings.own_tls = Some(daemon.client_tls());
+        settings.tls = daemon.tls;
+    }
+    settings
+}
+
+/// A login as any NATS client has it. Without TLS files a broker that wants TLS is verified with the machine's authorities.
+pub fn plain_vault(name: &str, login: &ControlLogin) -> VaultSettings {
+    let mut settings = VaultSettings::new(name);
+    settings.position = "control_vault";
+    settings.broker_user.clone_from(&login.user);
+    settings.broker_password.clone_from(&login.password);
+    settings.nats_credentials.clone_from(&login.credentials);
+    settings.threads = NonZeroUsize::MIN;
+    if has_tls(login) {
+        let TlsFiles { certificate, key, ca } = login.tls.clone();
+        settings.own_tls = Some(ClientTls { certificate, key, ca });
+        settings.tls = TlsMode::Verify;
+    }
     settings
 }
 

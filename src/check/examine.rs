@@ -16,13 +16,18 @@ pub fn examine(config: &Config, around: &Surroundings<'_>, faults: &mut Faults) 
     secrets(config, faults);
     credentials(config, faults);
     log_file(config, around, faults);
-    config_file(&config.yaml_file, &["token", "broker_provisioning_password"], faults);
+    config_file(&config.yaml_file, &["token", "broker_provisioning_password", "control.password"], faults);
     config_file(&config.choria_file, &["plugin.nats.pass"], faults);
 }
 
 /// Keys, tokens and certificates, each read and tried as the vault will.
 fn secrets(config: &Config, faults: &mut Faults) {
-    for fault in vault::examine(&settings::vault(config), clock::now()) {
+    let mut found = vault::examine(&settings::vault(config), clock::now());
+    if let Some(login) = &config.control.login {
+        let own = settings::plain_vault(config.identity.as_str(), login);
+        found.extend(vault::examine(&own, clock::now()));
+    }
+    for fault in found {
         // A path that is not set at all has been said already.
         if fault.path.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
             continue;

@@ -10,6 +10,8 @@ use quartermaster_proto::choria::{Generation, Identity};
 use regex::Regex;
 use secrecy::SecretString;
 
+use super::control::ControlConfig;
+
 /// The whole configuration of one instance: the YAML file and choria.cfg together (choria.md 11 and 12.2).
 ///
 /// Its `Debug` form shows no secret.
@@ -309,15 +311,6 @@ pub struct RetryConfig {
     pub cap: Duration,
     /// A server that has been failing for this long is given up; `None` = never.
     pub give_up_after: Option<Duration>,
-}
-
-/// The control service over NATS (`control`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ControlConfig {
-    /// On by default.
-    pub enabled: bool,
-    /// First part of its subjects.
-    pub subject_prefix: String,
 }
 
 /// Several instances beside each other (`cluster`, or `leader_election` of the peer).

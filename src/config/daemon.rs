@@ -8,15 +8,15 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::checked::{
-    ClusterMode, Config, ControlConfig, EnrollConfig, Features, ListenAddress, LogConfig, LogLevel,
-    LogTarget, RetryConfig, UpgradesConfig, VerifyKeySource,
+    ClusterMode, Config, EnrollConfig, Features, ListenAddress, LogConfig, LogLevel, LogTarget, RetryConfig,
+    UpgradesConfig, VerifyKeySource,
 };
 use super::duration::{parse_duration, show_duration};
 use super::fault::{FaultKind, Faults, Severity};
 use super::network::Network;
 use super::raw::RawConfig;
 use super::surroundings::Surroundings;
-use super::{deny_list, helper};
+use super::{control, deny_list, helper};
 
 const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 const DEFAULT_COMPONENT: &str = "provision_mode_server";
@@ -27,7 +27,7 @@ const MAX_WORKERS: usize = 10_000;
 const MAX_COUNT: usize = 10_000_000;
 const DEFAULT_RETRY: RetryConfig =
     RetryConfig { first: Duration::from_mins(1), cap: Duration::from_mins(15), give_up_after: None };
-const DEFAULT_PREFIX: &str = "quartermaster";
+
 pub(super) fn check(
     yaml: &Path,
     choria: &Path,
@@ -69,7 +69,7 @@ pub(super) fn check(
         queue: queue.or(NonZeroUsize::new(DEFAULT_QUEUE)).unwrap_or(NonZeroUsize::MIN),
         retry: retry(raw, faults),
         state_dir: state_dir(raw, around, faults),
-        control: control(raw, faults),
+        control: control::check(raw, faults),
         cluster: cluster(raw, faults),
         strict: raw.strict == Some(true),
         // Last, so that everything else was checked even when there is no identity.
@@ -305,22 +305,6 @@ fn state_dir(raw: &RawConfig, around: &Surroundings<'_>, faults: &mut Faults) ->
             .map(PathBuf::from)
     };
     configured.or_else(given)
-}
-
-fn control(raw: &RawConfig, faults: &mut Faults) -> ControlConfig {
-    let prefix = raw.control.subject_prefix.clone().unwrap_or_else(|| DEFAULT_PREFIX.to_owned());
-    let is_token = |token: &str| {
-        !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'*' | b'>' | b'.'))
-    };
-    if !prefix.split('.').all(is_token) {
-        let help = "write words separated by dots, without wildcards or white space";
-        faults.error("control.subject_prefix", format!("{prefix:?} cannot begin a subject"), help);
-    }
-    if raw.control.enabled == Some(true) || raw.control.subject_prefix.is_some() {
-        let what = "this version answers no control requests yet";
-        faults.warning("control", what, "it may stay for a later version");
-    }
-    ControlConfig { enabled: raw.control.enabled.unwrap_or(true), subject_prefix: prefix }
 }
 
 fn cluster(raw: &RawConfig, faults: &mut Faults) -> ClusterMode {

@@ -186,7 +186,8 @@ impl Faults {
 }
 
 /// Keys whose value is a secret, in either file's spelling.
-const SECRET_KEYS: [&str; 3] = ["token", "broker_provisioning_password", "plugin.nats.pass"];
+const SECRET_KEYS: [&str; 5] =
+    ["token", "broker_provisioning_password", "plugin.nats.pass", "control.password", "password"];
 
 /// True when the value of `key` must never be shown.
 pub fn is_secret(key: &str) -> bool {

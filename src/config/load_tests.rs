@@ -129,6 +129,13 @@ mod refused {
     #[test] fn a_cap_below_first() { yaml("retry: {first: 5m, cap: 1m}\n").fault(Error, "retry.cap", "shorter") }
     #[test] fn a_cluster_of_a_later_version() { yaml("cluster: {mode: shared}\n").fault(Error, "cluster.mode", "not part of this version") }
     #[test] fn two_words_about_the_election() { yaml("leader_election: true\ncluster: {mode: 'off'}\n").fault(Error, "cluster.mode", "leader_election") }
+    #[test] fn a_control_user_without_password() { yaml("control: {user: ops}\n").fault(Error, "control.user", "needs control.password") }
+    #[test] fn a_control_password_without_user() { yaml("control: {password: x}\n").fault(Error, "control.password", "needs control.user") }
+    #[test] fn a_control_server_without_port() { yaml("control: {server: broker}\n").fault(Error, "control.server", "no port") }
+    #[test] fn a_control_server_of_another_scheme() { yaml("control: {server: 'http://b:1'}\n").fault(Error, "control.server", "unknown") }
+    #[test] fn a_control_certificate_without_key() { yaml("control: {certificate: x.pem}\n").fault(Error, "control.certificate", "go together") }
+    #[test] fn a_control_certificate_without_authority() { yaml("control: {certificate: x.pem, key: y.pem}\n").fault(Error, "control.certificate", "needs control.ca") }
+    #[test] fn a_subject_of_the_system() { yaml("control: {subject_prefix: $SRV}\n").fault(Error, "control.subject_prefix", "cannot begin") }
     #[test] fn a_subject_with_wildcards() { let loaded = yaml("control: {subject_prefix: 'a.>'}\n").load(); assert!(!loaded.faults.may_start()) }
     #[test] fn a_port_beyond_all_ports() { yaml("monitor_port: 70000\n").fault(Error, "monitor_port", "65535") }
     #[test] fn two_ports() { yaml("monitor_port: 1\nlisten: 127.0.0.1:2\n").fault(Error, "listen", "monitor_port") }
@@ -158,7 +165,6 @@ mod warned {
     #[test] fn no_password() { case(HELPER, FILES).fault(Warning, "broker_provisioning_password", "client_password") }
     #[test] fn an_unknown_level() { yaml("loglevel: loud\n").fault(Warning, "loglevel", "warn is used") }
     #[test] fn a_state_folder() { yaml("state_dir: /var/lib/q\n").fault(Warning, "state_dir", "memory") }
-    #[test] fn control() { yaml("control: {enabled: true}\n").fault(Warning, "control", "no control requests") }
     #[test] fn upgrades_without_a_repository() { yaml("features: {upgrades: true}\n").fault(Warning, "features.upgrades", "upgrades_repository") }
     #[test] fn an_address_without_a_port() { yaml("listen: 127.0.0.1\n").fault(Warning, "listen", "no port") }
     #[test] fn a_short_ttl_in_protocol_1() { cfg(&format!("{FILES}ttl = 10\n")).fault(Warning, "ttl", "30 seconds") }

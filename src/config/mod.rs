@@ -5,6 +5,7 @@
 
 mod checked;
 pub mod choria_cfg;
+mod control;
 mod daemon;
 mod deny_list;
 mod duration;
@@ -19,10 +20,11 @@ pub mod surroundings;
 pub mod yaml;
 
 pub use checked::{
-    BrokerAddress, BrokerConfig, COLLECTIVE, ClusterMode, Config, ControlConfig, EnrollConfig, Features,
-    HelperCommand, HelperConfig, HelperProtocol, ListenAddress, LogConfig, LogLevel, LogTarget, RetryConfig,
-    Security, ServerSource, TlsFiles, UpgradesConfig, VerifyKeySource,
+    BrokerAddress, BrokerConfig, COLLECTIVE, ClusterMode, Config, EnrollConfig, Features, HelperCommand,
+    HelperConfig, HelperProtocol, ListenAddress, LogConfig, LogLevel, LogTarget, RetryConfig, Security,
+    ServerSource, TlsFiles, UpgradesConfig, VerifyKeySource,
 };
+pub use control::{ControlConfig, ControlLogin};
 pub use deny_list::DEFAULT_DENY_LIST;
 pub use duration::{DurationError, parse_cfg_duration, parse_duration, show_duration};
 pub use fault::{Fault, FaultKind, Faults, Place, Severity};

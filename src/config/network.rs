@@ -322,7 +322,7 @@ impl Check<'_, '_> {
 }
 
 /// `[scheme://]host:port`; the port is mandatory.
-fn parse_address(text: &str) -> Result<BrokerAddress, String> {
+pub(super) fn parse_address(text: &str) -> Result<BrokerAddress, String> {
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => (scheme, rest.split(['/', '?', '#']).next().unwrap_or(rest)),
         None => ("nats", text),

@@ -52,7 +52,20 @@ pub const KEYS: &[(&str, &[&str])] = &[
     ),
     ("features", &["pki", "jwt", "ed25519", "upgrades"]),
     ("retry", &["first", "cap", "give_up_after"]),
-    ("control", &["enabled", "subject_prefix"]),
+    (
+        "control",
+        &[
+            "enabled",
+            "subject_prefix",
+            "server",
+            "credentials",
+            "user",
+            "password",
+            "ca",
+            "certificate",
+            "key",
+        ],
+    ),
     ("cluster", &["mode"]),
 ];
 
@@ -125,11 +138,18 @@ pub struct RawRetry {
 }
 
 /// `control`.
-#[derive(Debug, Default, Clone)]
+#[derive(Default, Clone)]
 #[expect(missing_docs, reason = "the fields are the section's keys")]
 pub struct RawControl {
     pub enabled: Option<bool>,
     pub subject_prefix: Option<String>,
+    pub server: Option<String>,
+    pub credentials: Option<String>,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub ca: Option<String>,
+    pub certificate: Option<String>,
+    pub key: Option<String>,
 }
 
 /// `cluster`.
@@ -199,6 +219,13 @@ impl RawConfig {
             raw.control = RawControl {
                 enabled: control.boolean("enabled"),
                 subject_prefix: control.text("subject_prefix"),
+                server: control.text("server"),
+                credentials: control.text("credentials"),
+                user: control.text("user"),
+                password: control.text("password"),
+                ca: control.text("ca"),
+                certificate: control.text("certificate"),
+                key: control.text("key"),
             };
             control.finish();
         }

@@ -4,8 +4,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use crate::config::{
-    Config, HelperProtocol, ListenAddress, LogLevel, LogTarget, Security, ServerSource, TlsFiles,
-    VerifyKeySource, show_duration,
+    Config, ControlLogin, HelperProtocol, ListenAddress, LogLevel, LogTarget, Security, ServerSource,
+    TlsFiles, VerifyKeySource, show_duration,
 };
 
 /// In the place of a secret that is set.
@@ -67,6 +67,7 @@ pub fn redacted(config: &Config) -> Value {
         "control": {
             "enabled": config.control.enabled,
             "subject_prefix": config.control.subject_prefix,
+            "login": config.control.login.as_ref().map(login),
         },
         "cluster": {"mode": config.cluster.as_str()},
         "strict": config.strict,
@@ -106,6 +107,19 @@ fn without_login(address: &str) -> String {
         return REDACTED.to_owned();
     }
     url.to_string()
+}
+
+fn login(login: &ControlLogin) -> Value {
+    let servers = login.servers.as_ref();
+    json!({
+        "servers": servers.map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>()),
+        "credentials": login.credentials,
+        "user": login.user,
+        "password": secret(login.password.as_ref()),
+        "ca": login.tls.ca,
+        "certificate": login.tls.certificate,
+        "key": login.tls.key,
+    })
 }
 
 fn broker(config: &Config) -> Value {

@@ -215,7 +215,8 @@ fn the_configuration_is_shown_without_its_secrets() {
     let yaml = write(
         "p.yaml",
         "helper: /bin/true --password hunter2\ntoken: s3cret-token\nbroker_provisioning_password: s3cret-pass\n\
-         choria_insecure: true\nupgrades_repository: https://joe:s3cret-url@repo.example.net/x\n",
+         choria_insecure: true\nupgrades_repository: https://joe:s3cret-url@repo.example.net/x\n\
+         control: {user: ops, password: s3cret-control}\n",
     );
     let cfg = write(
         "c.cfg",
@@ -231,6 +232,7 @@ fn the_configuration_is_shown_without_its_secrets() {
     assert_eq!(shown["broker"]["password"], "[redacted]");
     assert_eq!(shown["upgrades_repository"], "https://repo.example.net/x");
     assert_eq!(shown["broker"]["servers"][0], "nats://broker.example.net:4222");
+    assert_eq!(shown["control"]["login"]["password"], "[redacted]");
     assert_eq!(shown["retry"]["give_up_after"], "never");
     // Every key of the file is there, so that one added later is not forgotten.
     let elsewhere = [

@@ -46,9 +46,11 @@ pub const CYCLE_ENDS: [&str; 27] = [
     OTHER,
 ];
 
-/// Values of `actor`: the folder names.
-pub const ACTORS: [&str; 11] = [
+/// Values of `actor`: the folder names, and those of what control has for itself.
+pub const ACTORS: [&str; 14] = [
     "control",
+    "control_link",
+    "control_vault",
     "discovery",
     "election",
     "fleet",
@@ -57,6 +59,7 @@ pub const ACTORS: [&str; 11] = [
     "link",
     "metrics",
     "overseer",
+    "service",
     "vault",
     OTHER,
 ];

@@ -14,9 +14,6 @@ use super::worker::Worker;
 use super::{Outside, VaultError, VaultHandle, VaultSettings};
 use crate::supervise::{Birth, Liveness, Owned, RestartPolicy, Slot};
 
-/// The name of the position.
-const NAME: &str = "vault";
-
 /// Work that waits this long without any other being finished means that the threads hang, for example on a dead disk.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 
@@ -64,7 +61,7 @@ impl VaultKeeper {
 
     /// The vault as a child of an owner: restarted at once, then with growing delays, for ever.
     pub fn owned(settings: VaultSettings, outside: Outside) -> (VaultHandle, Owned<Self>) {
-        let slot = Slot::new(NAME, settings.queue.get());
+        let slot = Slot::new(settings.position, settings.queue.get());
         let handle = VaultHandle::new(slot.clone());
         let owned = Owned::new(slot, RestartPolicy::standard().at_once(), move |birth, _ctx| {
             Self::new(settings.clone(), outside.clone(), Some(birth))
@@ -74,7 +71,7 @@ impl VaultKeeper {
 
     /// Starts a vault that nobody restarts, on the current arbiter.
     pub fn start_alone(settings: VaultSettings, outside: Outside) -> VaultHandle {
-        let slot = Slot::new(NAME, settings.queue.get());
+        let slot = Slot::new(settings.position, settings.queue.get());
         slot.set(Self::new(settings, outside, None).start());
         VaultHandle::new(slot)
     }

@@ -47,6 +47,17 @@ pub enum VaultError {
         #[source]
         source: SignError,
     },
+    /// A NATS credentials file cannot be used.
+    #[error("NATS credentials `{}` cannot be used: {why}", path.display())]
+    NatsCredentials {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: &'static str,
+    },
+    /// The challenge could not be signed with the seed of the NATS credentials.
+    #[error("the broker's challenge could not be signed with the NATS credentials")]
+    NatsSign,
     /// A token file holds no usable token, or a verification key file no key.
     #[error("{what} `{}` cannot be used", path.display())]
     Token {
@@ -131,6 +142,8 @@ impl VaultError {
             Self::Verify(_) | Self::Exchange(_) | Self::Encrypt(_) => true,
             Self::Read { .. }
             | Self::NotText { .. }
+            | Self::NatsCredentials { .. }
+            | Self::NatsSign
             | Self::Key { .. }
             | Self::Token { .. }
             | Self::VerifyKeyUnusable

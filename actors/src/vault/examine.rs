@@ -10,6 +10,7 @@ use quartermaster_proto::choria::sign::SigningKey;
 use quartermaster_proto::choria::token::{StandardClaims, VerifyKey};
 use quartermaster_proto::time::WallClock;
 
+use super::nats::NatsCredentials;
 use super::store::{Token, belongs, parse_key, parse_token, parse_verify_key};
 use super::{ClientTls, Security, TlsMode, VaultError, VaultSettings, files, tls};
 use crate::text::causes;
@@ -47,6 +48,9 @@ pub fn examine(settings: &VaultSettings, now: WallClock) -> Vec<VaultFault> {
         Security::Insecure => {}
         Security::File { certificate, key, .. } => faults.request_certificate(certificate, key),
         Security::Choria { token_file, seed_file, .. } => faults.member(token_file, seed_file),
+    }
+    if let Some(path) = &settings.nats_credentials {
+        faults.private("control.credentials", path, NatsCredentials::parse);
     }
     faults.tls(settings);
     if let Some(given) = &settings.jwt_verify_cert {
@@ -162,6 +166,7 @@ impl Faults {
     fn tls(&mut self, settings: &VaultSettings) {
         let ClientTls { certificate, key, ca } = settings.client_tls();
         let [certificate_key, private_key, ca_key] = match settings.security {
+            _ if settings.own_tls.is_some() => ["control.certificate", "control.key", "control.ca"],
             Security::Choria { .. } => [
                 "plugin.security.choria.certificate",
                 "plugin.security.choria.key",
@@ -181,7 +186,7 @@ impl Faults {
             }
         }
         if let Some(path) = &key {
-            if matches!(settings.security, Security::Choria { .. }) {
+            if settings.own_tls.is_some() || matches!(settings.security, Security::Choria { .. }) {
                 self.private(private_key, path, |_, path| tls::private_key(path));
             } else {
                 let key = tls::private_key(path);

@@ -14,6 +14,7 @@ mod examine;
 mod files;
 mod handle;
 mod messages;
+mod nats;
 mod outside;
 mod settings;
 mod store;

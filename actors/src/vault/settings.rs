@@ -57,6 +57,8 @@ pub enum TlsMode {
 /// Everything the vault is told. Plain data; files are opened by the vault alone.
 #[derive(Clone)]
 pub struct VaultSettings {
+    /// The name of its position among the actors.
+    pub position: &'static str,
     /// How requests are vouched for.
     pub security: Security,
     /// Our name in protocol 1: the caller id is `choria=<certname>`.
@@ -67,6 +69,10 @@ pub struct VaultSettings {
     pub broker_user: Option<String>,
     /// The broker's provisioning password.
     pub broker_password: Option<SecretString>,
+    /// A NATS credentials file to log in with, for a connection that is no member of a Choria network.
+    pub nats_credentials: Option<PathBuf>,
+    /// TLS files other than those that go with the security.
+    pub own_tls: Option<ClientTls>,
     /// The token that servers expect in every call.
     pub provisioning_token: SecretString,
     /// What provisioning tokens are verified with: a path, or 64 hexadecimal digits (`jwt_verify_cert`).
@@ -94,11 +100,14 @@ impl VaultSettings {
     pub fn new(certname: impl Into<String>) -> Self {
         let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         Self {
+            position: "vault",
             security: Security::Insecure,
             certname: certname.into(),
             tls: TlsMode::Off,
             broker_user: None,
             broker_password: None,
+            nats_credentials: None,
+            own_tls: None,
             provisioning_token: SecretString::default(),
             jwt_verify_cert: None,
             jwt_signing_key: None,
@@ -110,7 +119,10 @@ impl VaultSettings {
     }
 
     /// The TLS files in force.
-    pub(super) fn client_tls(&self) -> ClientTls {
+    pub fn client_tls(&self) -> ClientTls {
+        if let Some(own) = &self.own_tls {
+            return own.clone();
+        }
         match &self.security {
             Security::Insecure => ClientTls::default(),
             Security::File { certificate, key, ca } => ClientTls {
@@ -126,11 +138,14 @@ impl VaultSettings {
 impl fmt::Debug for VaultSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VaultSettings")
+            .field("position", &self.position)
             .field("security", &self.security)
             .field("certname", &self.certname)
             .field("tls", &self.tls)
             .field("broker_user", &self.broker_user)
             .field("broker_password", &self.broker_password.as_ref().map(|_| "[redacted]"))
+            .field("nats_credentials", &self.nats_credentials)
+            .field("own_tls", &self.own_tls)
             .field("provisioning_token", &"[redacted]")
             .field("jwt_verify_cert", &self.jwt_verify_cert)
             .field("jwt_signing_key", &self.jwt_signing_key)

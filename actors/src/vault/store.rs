@@ -15,6 +15,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::files::Watched;
 use super::messages::{Login, SealedKey};
+use super::nats::NatsCredentials;
 use super::settings::PROVISIONER_USER;
 use super::{Outside, Security, TlsMode, VaultError, VaultSettings, tls};
 
@@ -36,6 +37,7 @@ pub(super) struct Store {
     settings: VaultSettings,
     outside: Outside,
     voucher: Voucher,
+    nats: Option<Watched<NatsCredentials>>,
     verify: Option<Verify>,
     signing_key: Option<Watched<SigningKey>>,
     signing_token: Option<Watched<Token>>,
@@ -67,7 +69,8 @@ impl Store {
             settings.jwt_signing_key.as_deref().map(|path| Watched::new("jwt_signing_key", path));
         let signing_token =
             settings.jwt_signing_token.as_deref().map(|path| Watched::new("jwt_signing_token", path));
-        Self { settings, outside, voucher, verify, signing_key, signing_token }
+        let nats = settings.nats_credentials.as_deref().map(|path| Watched::new("NATS credentials", path));
+        Self { settings, outside, voucher, nats, verify, signing_key, signing_token }
     }
 
     pub(super) fn sign_request(&self, body: &[u8]) -> Result<Proof, VaultError> {
@@ -105,6 +108,11 @@ impl Store {
             login.token = Some(token.jwt.clone());
             login.jwt = Some(token.jwt.clone());
             login.signature = nonce.map(|nonce| seed.sign(nonce)).transpose().map_err(VaultError::Sign)?;
+        }
+        if let Some(file) = &self.nats {
+            let credentials = file.get(self.outside.now(), NatsCredentials::parse)?;
+            login.jwt = Some(credentials.jwt.clone());
+            login.signature = nonce.map(|nonce| credentials.sign(nonce)).transpose()?;
         }
         Ok(login)
     }
