@@ -4,6 +4,7 @@ mod build;
 mod cluster;
 mod connect;
 mod ending;
+mod journal;
 mod operate;
 mod positions;
 mod service;
@@ -60,6 +61,9 @@ pub enum AppError {
     /// A delay of the retry policy makes no sense.
     #[error("the key `retry` is not usable")]
     Retry(#[from] quartermaster_actors::fleet::RetryError),
+    /// The state folder cannot be used.
+    #[error(transparent)]
+    State(#[from] quartermaster_actors::journal::StateDirError),
     /// The metrics could not be set up.
     #[error("could not set up the metrics")]
     Metrics(#[from] quartermaster_actors::metrics::MetricsError),

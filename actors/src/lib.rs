@@ -2,7 +2,8 @@
 //!
 //! The supervision tree (owner, then owned):
 //! ```text
-//! App ─┬─ BrokerLink
+//! App ─┬─ JournalKeeper
+//!      ├─ BrokerLink
 //!      ├─ Controller, Elector, Attendant
 //!      ├─ MetricsKeeper, VaultKeeper
 //!      ├─ HelperRunner ── child process

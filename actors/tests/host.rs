@@ -10,7 +10,7 @@ use actix::{Actor, Addr, Context, Handler};
 use quartermaster_actors::control::RunState;
 use quartermaster_actors::host::{
     CycleBoard, CycleStopAsked, Features, HostAnswered, HostFinished, HostProvisioner, HostSettings,
-    HostSilent, PlanSettings,
+    HostSilent, PlanSettings, Resume,
 };
 use quartermaster_actors::metrics::Recorder;
 use quartermaster_actors::supervise::{ChildExited, ChildId, Ending, ExitCause, ExitNotice, Force};
@@ -123,9 +123,13 @@ impl Bench {
             answered: owner.clone().recipient(),
             board: CycleBoard::default(),
             span: tracing::info_span!("cycle", host = NAME, attempt = 1),
-            commit: Arc::new(move |cycle| {
+            resume: None,
+            wall_ms: || 0,
+            commit: Arc::new(move |cycle, unfinished| {
                 assert_eq!(cycle, CYCLE);
-                count.fetch_add(1, Ordering::SeqCst);
+                if matches!(unfinished, Resume::Configure(_)) {
+                    count.fetch_add(1, Ordering::SeqCst);
+                }
                 is_mine.load(Ordering::SeqCst)
             }),
             notice: ExitNotice::new(ChildId { name: "host", generation: CYCLE }, owner.recipient()),

@@ -18,6 +18,7 @@ use quartermaster_proto::choria::subject;
 use tokio::sync::watch;
 
 use super::cluster::{self, Cluster};
+use super::journal::{Kept, kept, paused, wall_ms};
 use super::positions::Positions;
 use super::{AppError, settings};
 use crate::config::{ClusterMode, Config};
@@ -50,8 +51,10 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<P
     } else {
         Recorder::new(&config.site)?
     };
+    let Kept { journal, found } = kept(config)?;
     let leading_until = elected.then(LeadingUntil::new);
     let (state, receiver) = watch::channel(RunState {
+        paused: paused(found.paused),
         leading: !elected,
         leading_until: leading_until.clone(),
         ..RunState::working()
@@ -59,7 +62,8 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<P
     let control_slot = Slot::new("control", MAX_ASKS);
     let control = ControlHandle::new(control_slot.clone(), receiver);
     let leadership = control_slot.clone();
-    let controller = owned_controller(control_slot.clone(), Arc::new(state), recorder.clone());
+    let controller =
+        owned_controller(control_slot.clone(), Arc::new(state), recorder.clone(), journal.clone());
 
     let metrics = MetricsHandle::new();
     let metrics_keeper = MetricsKeeper::owned(&metrics, &recorder);
@@ -70,25 +74,14 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<P
     let link = build_link(config, &vault, &recorder, &discovery_slot);
     let broker_link = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
 
-    let orphans = Orphans::adopt().unwrap_or_else(|error| {
-        tracing::warn!("processes that helpers leave behind cannot be adopted: {error}");
-        Orphans::unadopted()
-    });
-    let helper_slot = Slot::new("helper", MAX_ASKS);
-    let helper_parts =
-        HelperParts::new(settings::helper(config), control.subscribe(), recorder.sink(), orphans);
-    let helper = HelperHandle::new(helper_slot.clone(), Arc::clone(&helper_parts));
-    let helper_runner =
-        Owned::new(helper_slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
-            HelperRunner::new(Arc::clone(&helper_parts), Some(birth.notice))
-        });
+    let (helper, helper_slot, helper_runner) = build_helper(config, &control, &recorder);
 
     let tools = Tools {
         link: Arc::new(link.clone()),
         helper: Arc::new(helper.clone()),
         vault: Arc::new(vault.clone()),
+        journal: Arc::new(journal.clone()),
     };
-    let journal = JournalHandle::in_memory();
     let roster = settings::roster(config)?;
     let (publish, published) = watch::channel(FleetSnapshot::default());
     let fleet_slot: Slot<FleetKeeper> = Slot::new("fleet", MAX_ASKS);
@@ -101,9 +94,9 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<P
         recorder: recorder.clone(),
         threads: HOST_THREADS,
         host_ping_every,
-        shelf: Shelf::new(roster),
+        shelf: Shelf::restored(roster, found.hosts, found.next_cycle, wall_ms()),
         publish: Arc::new(publish),
-        wall_ms: || crate::clock::now().nanos().div_euclid(1_000_000),
+        wall_ms,
         journal: journal.clone(),
     };
     let fleet_keeper =
@@ -128,6 +121,7 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<P
         .below("fleet");
 
     let mut wards: Vec<Box<dyn Ward>> = vec![
+        Box::new(journal.owned(&recorder, wall_ms)),
         Box::new(controller),
         Box::new(metrics_keeper),
         Box::new(vault_keeper),
@@ -153,13 +147,35 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<P
     Ok(Parts { recorder, control, fleet, journal, link, metrics, cluster, positions, wards })
 }
 
+/// The site's helper and who runs it.
+fn build_helper(
+    config: &Config,
+    control: &ControlHandle,
+    recorder: &Recorder,
+) -> (HelperHandle, Slot<HelperRunner>, Owned<HelperRunner>) {
+    let orphans = Orphans::adopt().unwrap_or_else(|error| {
+        tracing::warn!("processes that helpers leave behind cannot be adopted: {error}");
+        Orphans::unadopted()
+    });
+    let helper_slot = Slot::new("helper", MAX_ASKS);
+    let helper_parts =
+        HelperParts::new(settings::helper(config), control.subscribe(), recorder.sink(), orphans);
+    let helper = HelperHandle::new(helper_slot.clone(), Arc::clone(&helper_parts));
+    let helper_runner =
+        Owned::new(helper_slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
+            HelperRunner::new(Arc::clone(&helper_parts), Some(birth.notice))
+        });
+    (helper, helper_slot, helper_runner)
+}
+
 fn owned_controller(
     slot: Slot<Controller>,
     state: Arc<watch::Sender<RunState>>,
     recorder: Recorder,
+    journal: JournalHandle,
 ) -> Owned<Controller> {
     Owned::new(slot, RestartPolicy::standard(), move |birth, _| {
-        Controller::new(Arc::clone(&state), recorder.clone(), birth.notice)
+        Controller::new(Arc::clone(&state), recorder.clone(), birth.notice).keeping(journal.clone())
     })
 }
 

@@ -291,20 +291,17 @@ fn retry(raw: &RawConfig, faults: &mut Faults) -> RetryConfig {
 
 fn state_dir(raw: &RawConfig, around: &Surroundings<'_>, faults: &mut Faults) -> Option<PathBuf> {
     let configured = raw.state_dir.clone().filter(|path| !path.is_empty()).map(PathBuf::from);
-    if configured.is_some() {
-        let what = "this version keeps its state in memory only and writes nothing there";
-        faults.warning("state_dir", what, "it may stay for a later version");
-    }
+    // systemd names several folders in one variable when a unit has several.
     let given = || {
-        around
-            .env
-            .get("STATE_DIRECTORY")?
-            .split(':')
-            .next()
-            .filter(|path| !path.is_empty())
-            .map(PathBuf::from)
+        let folders = around.env.get("STATE_DIRECTORY")?;
+        folders.split(':').next().filter(|path| !path.is_empty()).map(PathBuf::from)
     };
-    configured.or_else(given)
+    let folder = around.absolute(&configured.or_else(given)?);
+    if folder.exists() && !folder.is_dir() {
+        let help = "name a folder of its own for each instance; it is made if it is missing";
+        faults.error("state_dir", format!("{} is no folder", folder.display()), help);
+    }
+    Some(folder)
 }
 
 fn cluster(raw: &RawConfig, faults: &mut Faults) -> ClusterMode {

@@ -151,6 +151,7 @@ mod refused {
     #[test] fn an_identity_with_spaces() { cfg(&format!("{FILES}identity = a b\n")).fault(Error, "identity", "full name") }
     #[test] fn an_empty_file() { for text in ["", "# only this\n", "null\n", "---\n"] { let loaded = case(text, FILES).load(); assert!(loaded.config.is_none() && loaded.faults.list()[0].what.contains("empty"), "{text:?}") } }
     #[test] fn a_list_for_a_file() { let loaded = case("- a\n", FILES).load(); assert!(loaded.faults.list()[0].what.contains("a list")) }
+    #[test] fn a_state_folder_that_is_a_file() { yaml("state_dir: /dev/null\n").fault(Error, "state_dir", "no folder") }
     #[test] fn a_missing_file() {
         let around = crate::machine::surroundings();
         let loaded = load(Path::new("/no/such.yaml"), Some(Path::new("/no/such.cfg")), &around);
@@ -164,7 +165,6 @@ mod warned {
     #[test] fn choria_insecure() { case(&format!("choria_insecure: true\n{HELPER}"), FILES).fault(Warning, "choria_insecure", "TLS") }
     #[test] fn no_password() { case(HELPER, FILES).fault(Warning, "broker_provisioning_password", "client_password") }
     #[test] fn an_unknown_level() { yaml("loglevel: loud\n").fault(Warning, "loglevel", "warn is used") }
-    #[test] fn a_state_folder() { yaml("state_dir: /var/lib/q\n").fault(Warning, "state_dir", "memory") }
     #[test] fn upgrades_without_a_repository() { yaml("features: {upgrades: true}\n").fault(Warning, "features.upgrades", "upgrades_repository") }
     #[test] fn an_address_without_a_port() { yaml("listen: 127.0.0.1\n").fault(Warning, "listen", "no port") }
     #[test] fn a_short_ttl_in_protocol_1() { cfg(&format!("{FILES}ttl = 10\n")).fault(Warning, "ttl", "30 seconds") }
@@ -388,3 +388,13 @@ fn no_secret_is_shown_by_debug() {
 
 #[path = "sample_tests.rs"]
 mod samples;
+
+#[test]
+fn the_state_folder_is_the_first_of_systemds() {
+    let state_dir = |case: Case| case.config().state_dir;
+    assert_eq!(state_dir(cfg(FILES)), None);
+    let given = cfg(FILES).env("STATE_DIRECTORY", "/var/lib/a:/var/lib/b");
+    assert_eq!(state_dir(given).unwrap().to_str(), Some("/var/lib/a"));
+    let both = yaml("state_dir: /var/lib/q\n").env("STATE_DIRECTORY", "/var/lib/a");
+    assert_eq!(state_dir(both).unwrap().to_str(), Some("/var/lib/q"));
+}

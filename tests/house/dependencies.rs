@@ -57,7 +57,9 @@ pub fn plans_are_plain(tree: &Tree) -> Vec<Offence> {
     let impure = |path: &str| any(path, &IMPURE) && !within(path, "std::time::Instant");
     // The words of another folder are data; its handle and its facts are doing.
     names(tree, "", rule, |file, path| {
-        (plan.iter().any(|name| file.ends_with(&format!("/{name}"))) || file.contains("/fleet/roster/"))
+        (plan.iter().any(|name| file.ends_with(&format!("/{name}")))
+            || file.contains("/fleet/roster/")
+            || file.contains("/host/plan/"))
             && (impure(path)
                 || any(path, &["tracing", "crate::metrics"])
                 || (within(path, "crate") && path.ends_with("Handle"))

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use actix::{Actor, Context, Handler};
+use actix::{Actor, Context, Handler, ResponseFuture};
 use tokio::sync::watch;
 
 use super::messages::{DrainFleet, EndFleet, LeadershipChanged, PauseFleet, ResumeFleet};
 use super::state::{PausedBy, RunState};
+use crate::journal::{JournalHandle, StoredPause};
 use crate::metrics::{Fact, Recorder};
 use crate::supervise::ExitNotice;
 
@@ -17,13 +18,37 @@ pub const MAILBOX: usize = 256;
 pub struct Controller {
     state: Arc<watch::Sender<RunState>>,
     recorder: Recorder,
+    journal: Option<JournalHandle>,
     _notice: ExitNotice,
 }
 
 impl Controller {
     /// A Controller that writes this state.
     pub const fn new(state: Arc<watch::Sender<RunState>>, recorder: Recorder, notice: ExitNotice) -> Self {
-        Self { state, recorder, _notice: notice }
+        Self { state, recorder, journal: None, _notice: notice }
+    }
+
+    /// Keeps an operator's pause in this journal, so that it outlives the process.
+    #[must_use]
+    pub fn keeping(mut self, journal: JournalHandle) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Ends when the pause in force now, or its absence, is kept.
+    fn keep(&self) -> ResponseFuture<()> {
+        let Some(journal) = self.journal.clone() else { return Box::pin(async {}) };
+        let paused = self.state.borrow().paused.clone();
+        Box::pin(async move {
+            let pause = paused.map(|paused| {
+                let PausedBy { who, why, since } = paused.as_ref().clone();
+                StoredPause { who, why, since }
+            });
+            let what = if pause.is_some() { "the pause" } else { "the end of the pause" };
+            if !journal.pause(pause).await {
+                tracing::warn!("{what} is kept in memory only: a restart will not know of it");
+            }
+        })
     }
 
     fn change(&self, change: impl FnOnce(&mut RunState)) {
@@ -46,18 +71,20 @@ impl Actor for Controller {
 }
 
 impl Handler<PauseFleet> for Controller {
-    type Result = ();
+    type Result = ResponseFuture<()>;
 
-    fn handle(&mut self, PauseFleet { who, why, now }: PauseFleet, _: &mut Self::Context) {
+    fn handle(&mut self, PauseFleet { who, why, now }: PauseFleet, _: &mut Self::Context) -> Self::Result {
         self.change(|state| state.paused = Some(Arc::new(PausedBy { who, why, since: now })));
+        self.keep()
     }
 }
 
 impl Handler<ResumeFleet> for Controller {
-    type Result = ();
+    type Result = ResponseFuture<()>;
 
-    fn handle(&mut self, _: ResumeFleet, _: &mut Self::Context) {
+    fn handle(&mut self, _: ResumeFleet, _: &mut Self::Context) -> Self::Result {
         self.change(|state| state.paused = None);
+        self.keep()
     }
 }
 

@@ -33,7 +33,7 @@ impl ControlHandle {
         self.state.clone()
     }
 
-    /// Pauses; `now` is Unix seconds.
+    /// Pauses; `now` is Unix seconds. The pause is in force before it is kept on a disk, and this waits for both.
     pub async fn pause(&self, who: String, why: String, now: i64) -> Result<(), AskError> {
         self.slot.ask(PauseFleet { who, why, now }, ASK_DEADLINE).await
     }

@@ -54,6 +54,12 @@ impl RunState {
         !self.is_paused() && !self.ending
     }
 
+    /// True when a host that was left between configure and restart may be finished: it is nothing new, so an operator's
+    /// pause does not keep it there.
+    pub fn finishes(&self) -> bool {
+        self.leading && !self.has_lapsed() && !self.draining
+    }
+
     /// True when a new host may be taken on.
     pub fn admits(&self) -> bool {
         !self.is_paused() && !self.draining

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
+use quartermaster_proto::choria::identity::Identity;
 use rand::RngExt;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::messages::{EndCycles, FleetSnapshot, HostNoticed, RosterDue};
-use super::roster::{ENDED, Roster};
+use super::roster::{Clocks, ENDED, Roster};
 use super::terms::{Noticed, Passed, RosterSettings, Sighting};
 use super::thread::HostThread;
 use crate::control::RunStateReceiver;
@@ -19,7 +20,7 @@ use crate::host::{
     CommitPort, CycleBoard, CycleStopAsked, Ending, HostAnswered, HostFinished, HostProvisioner, HostSilent,
     PlanSettings, Tools,
 };
-use crate::journal::JournalHandle;
+use crate::journal::{JournalHandle, Restored};
 use crate::metrics::{Fact, Found, Recorder};
 use crate::supervise::{ChildExited, ExitNotice};
 
@@ -67,6 +68,20 @@ impl Shelf {
         Self(Arc::new(Mutex::new(Roster::new(settings))))
     }
 
+    /// A shelf with what the journal has found.
+    pub fn restored(settings: RosterSettings, found: Vec<Restored>, next_cycle: u64, wall_ms: i64) -> Self {
+        let shelf = Self::new(settings);
+        let clocks = Clocks { now: Instant::now().into_std(), wall_ms };
+        {
+            let mut roster = shelf.roster();
+            roster.count_cycles_from(next_cycle);
+            for host in found {
+                roster.restore(host, clocks);
+            }
+        }
+        shelf
+    }
+
     pub(super) fn roster(&self) -> MutexGuard<'_, Roster> {
         // A roster left behind by a panic is plain data; the worst it can hold is a host in a state that time ends.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -91,6 +106,8 @@ pub struct FleetKeeper {
     pub(super) commit: CommitPort,
     timer: Option<(std::time::Instant, SpawnHandle)>,
     pub(super) led: bool,
+    /// Whether the journal has room for the entries of new cycles.
+    room: watch::Receiver<bool>,
     _notice: ExitNotice,
 }
 
@@ -99,6 +116,7 @@ impl FleetKeeper {
     pub fn new(settings: FleetSettings, notice: ExitNotice) -> Self {
         let led = settings.run_state.borrow().leading;
         let shelf = settings.shelf.clone();
+        let room = settings.journal.room();
         Self {
             settings,
             running: HashMap::new(),
@@ -106,9 +124,10 @@ impl FleetKeeper {
             next_thread: 0,
             threads_started: 0,
             // Not a message to this keeper: a host must never be configured on the word of one that was replaced.
-            commit: Arc::new(move |cycle| shelf.roster().commit(cycle)),
+            commit: Arc::new(move |cycle, resume| shelf.roster().commit(cycle, resume)),
             timer: None,
             led,
+            room,
             _notice: notice,
         }
     }
@@ -116,8 +135,19 @@ impl FleetKeeper {
     /// Admits whoever may start, publishes the numbers, sets the clock. Called after everything that changes the roster.
     pub(super) fn pump(&mut self, ctx: &mut Context<Self>) {
         let now = Instant::now().into_std();
-        while self.settings.run_state.borrow().admits() {
-            let admission = self.settings.shelf.roster().admit(now);
+        while *self.room.borrow() {
+            let (admits, finishes) = {
+                let state = self.settings.run_state.borrow();
+                (state.admits(), state.finishes())
+            };
+            let admission = {
+                let mut roster = self.settings.shelf.roster();
+                match (admits, finishes) {
+                    (true, _) => roster.admit(now),
+                    (false, true) => roster.admit_unfinished(now),
+                    (false, false) => None,
+                }
+            };
             let Some(admission) = admission else { break };
             self.start_cycle(admission, ctx);
         }
@@ -155,6 +185,31 @@ impl FleetKeeper {
         }
     }
 
+    /// Goes on when the journal has room again.
+    fn watch_room(&self, ctx: &mut Context<Self>) {
+        let mut room = self.room.clone();
+        let changed = async move { room.changed().await.is_ok() };
+        ctx.spawn(changed.into_actor(self).map(|alive, me, ctx| {
+            if alive {
+                me.room.mark_unchanged();
+                me.pump(ctx);
+                me.watch_room(ctx);
+            }
+        }));
+    }
+
+    /// Both clocks now.
+    pub(super) fn clocks(&self) -> Clocks {
+        Clocks { now: Instant::now().into_std(), wall_ms: (self.settings.wall_ms)() }
+    }
+
+    /// Tells the journal what the roster remembers of a host from now on.
+    pub(super) fn remember(&self, identity: &Identity) {
+        let clocks = self.clocks();
+        let standing = self.settings.shelf.roster().standing(identity, clocks);
+        self.settings.journal.stands(identity, standing, clocks.wall_ms);
+    }
+
     /// Follows the run state: work goes on when it may, and a lost leadership empties the queue.
     fn watch(&self, ctx: &mut Context<Self>) {
         let mut run_state = self.settings.run_state.clone();
@@ -165,7 +220,7 @@ impl FleetKeeper {
             }
             let leading = me.settings.run_state.borrow_and_update().leading;
             if me.led && !leading {
-                me.settings.shelf.roster().forget_idle();
+                me.forget_idle();
             }
             me.led = leading;
             me.pump(ctx);
@@ -187,6 +242,7 @@ impl Actor for FleetKeeper {
         }
         ctx.run_interval(self.settings.host_ping_every, Self::ping_hosts);
         self.watch(ctx);
+        self.watch_room(ctx);
         self.pump(ctx);
     }
 }
@@ -215,6 +271,7 @@ impl Handler<HostNoticed> for FleetKeeper {
             Seen::Serves(identity) => {
                 let took = self.settings.shelf.roster().confirm(&identity, now);
                 if let Some(took) = took {
+                    self.remember(&identity);
                     self.settings.recorder.record(Fact::HostConfirmed { host: identity.to_string(), took });
                     self.pump(ctx);
                 }
@@ -235,6 +292,7 @@ impl Handler<HostNoticed> for FleetKeeper {
             Noticed::QueueFull => self.settings.recorder.record(Fact::SightingDropped { lane: "queue" }),
             Noticed::Known | Noticed::Replayed => return,
             Noticed::CameBack { attempt, retry_in } => {
+                self.remember(&identity);
                 self.settings.publish.send_modify(|numbers| numbers.failed += 1);
                 let error = "it came back in provisioning mode after its restart".to_owned();
                 self.settings.recorder.record(Fact::HostFailed {
@@ -253,7 +311,9 @@ impl Handler<HostNoticed> for FleetKeeper {
 impl Handler<HostFinished> for FleetKeeper {
     type Result = ();
 
-    fn handle(&mut self, HostFinished { cycle, ending }: HostFinished, ctx: &mut Self::Context) {
+    fn handle(&mut self, finished: HostFinished, ctx: &mut Self::Context) {
+        let HostFinished { cycle, ending, reply_lost } = finished;
+        self.settings.shelf.roster().note_reply(cycle, reply_lost);
         self.end_cycle(cycle, ending, ctx);
     }
 }
@@ -301,9 +361,11 @@ impl Handler<RosterDue> for FleetKeeper {
             match event {
                 Passed::Requeued(_) => {}
                 Passed::AgedOut(identity) => {
+                    self.remember(&identity);
                     self.settings.recorder.record(Fact::HostAgedOut { host: identity.to_string() });
                 }
                 Passed::Unconfirmed(identity) => {
+                    self.remember(&identity);
                     self.settings.recorder.record(Fact::HostUnconfirmed { host: identity.to_string() });
                 }
             }

@@ -198,6 +198,9 @@ impl Handler<RetryHost> for FleetKeeper {
 
     fn handle(&mut self, RetryHost(identity): RetryHost, ctx: &mut Context<Self>) -> bool {
         let known = self.settings.shelf.roster().retry(&identity, now());
+        if known {
+            self.remember(&identity);
+        }
         self.pump(ctx);
         known
     }
@@ -211,7 +214,7 @@ impl Handler<ForgetHost> for FleetKeeper {
         if let Some(running) = ended.and_then(|cycle| self.running.remove(&cycle)) {
             running.addr.do_send(CycleStopAsked);
         }
-        if forgot != Forgot::Committed && self.settings.journal.forget(&identity) {
+        if forgot != Forgot::Committed && self.settings.journal.forget(&identity, (self.settings.wall_ms)()) {
             forgot = Forgot::Forgotten;
         }
         self.pump(ctx);

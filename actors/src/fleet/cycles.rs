@@ -12,13 +12,18 @@ use super::roster::STUCK;
 use super::terms::{Admission, Verdict};
 use super::thread::{HostThread, MISSED_PINGS};
 use crate::host::{CycleBoard, Ending, HostProvisioner, HostSettings};
-use crate::journal::AttemptRecord;
+use crate::journal::{AttemptRecord, Began};
 use crate::metrics::Fact;
 use crate::supervise::{ChildId, ExitCause, ExitNotice, Ping};
 
 impl FleetKeeper {
     pub(super) fn start_cycle(&mut self, admission: Admission, ctx: &mut Context<Self>) {
-        let Admission { identity, cycle, attempt, kept, waited } = admission;
+        let Admission { identity, cycle, attempt, kept, resume, waited } = admission;
+        let clocks = self.clocks();
+        if let Some(standing) = self.settings.shelf.roster().standing(&identity, clocks) {
+            let began = Began { cycle, attempt, at_ms: clocks.wall_ms, standing };
+            self.settings.journal.began(identity.clone(), began);
+        }
         // One span for each cycle: all that is logged about it, by whomever, lies inside and so carries host and attempt.
         let span = tracing::info_span!(parent: None, "cycle", host = %identity, attempt);
         span.in_scope(|| {
@@ -31,6 +36,8 @@ impl FleetKeeper {
             cycle,
             plan: Arc::clone(&self.settings.plan),
             kept,
+            resume,
+            wall_ms: self.settings.wall_ms,
             tools: self.settings.tools.clone(),
             run_state: self.settings.run_state.clone(),
             recorder: self.settings.recorder.clone(),
@@ -68,9 +75,18 @@ impl FleetKeeper {
         span.in_scope(|| self.settle(cycle, &board, ending));
         if !self.led {
             // Another member's by now: what it left behind is not this one's to go on with later.
-            self.settings.shelf.roster().forget_idle();
+            self.forget_idle();
         }
         self.pump(ctx);
+    }
+
+    /// Forgets every host that is not in a cycle: they are another member's by now.
+    pub(super) fn forget_idle(&self) {
+        let gone = self.settings.shelf.roster().forget_idle();
+        let wall_ms = (self.settings.wall_ms)();
+        for identity in gone {
+            self.settings.journal.stands(&identity, None, wall_ms);
+        }
     }
 
     /// Enters the end of a cycle everywhere.
@@ -106,7 +122,9 @@ impl FleetKeeper {
         if verdict == Verdict::Unknown {
             return;
         }
-        self.settings.journal.ended(&identity, &record, (self.settings.wall_ms)());
+        let clocks = self.clocks();
+        let standing = self.settings.shelf.roster().standing(&identity, clocks);
+        self.settings.journal.ended(&identity, record, standing, clocks.wall_ms);
         self.report(identity.to_string(), ending, &verdict);
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::terms::Sighting;
-use crate::host::{Ending, Kept};
+use crate::host::{Ending, Kept, Resume};
 use crate::journal::HelperRecord;
 
 /// How far a cycle has come, as far as places are concerned.
@@ -16,8 +16,6 @@ pub enum Phase {
     Silent,
     /// The host answers.
     Talking,
-    /// It may be configured already.
-    Committed,
 }
 
 /// What a host is doing. Instants are tokio's clock.
@@ -38,6 +36,10 @@ pub enum State {
         since: Instant,
         /// Whether it answers.
         phase: Phase,
+        /// Whether it may be configured already.
+        committed: bool,
+        /// Whether it was seen as an ordinary server since.
+        serves: bool,
     },
     /// Held back after a good ending.
     Held {
@@ -121,10 +123,12 @@ pub struct Entry {
     pub(super) failing_since: Option<Instant>,
     /// The helper's decision, kept while someone else holds the host's lock.
     pub(super) kept: Option<Kept>,
+    /// What its next cycle has to make good instead of beginning anew.
+    pub(super) resume: Option<Resume>,
     /// When the roster's clock looks at it next.
     pub(super) due: Option<Instant>,
     /// Digest and timestamp of the newest startup event seen.
-    newest_event: Option<(u64, i64)>,
+    pub(super) newest_event: Option<(u64, i64)>,
 }
 
 impl Entry {
@@ -138,6 +142,7 @@ impl Entry {
             failure: None,
             failing_since: None,
             kept: None,
+            resume: None,
             due: None,
             newest_event: None,
         }

@@ -27,7 +27,7 @@ pub use messages::{
     ObserveTroubled, RetryHost, RunningAttempt,
 };
 pub use retry::{RetryError, RetryPolicy};
-pub use roster::Roster;
+pub use roster::{Clocks, Roster};
 pub use terms::{Admission, Counts, Noticed, Passed, RosterSettings, Sighting, Verdict};
 pub use view::{
     FailureView, FleetOverview, Forgot, HostPage, HostQuery, HostView, MAX_PAGE, OldestWaiting, SlowestStep,

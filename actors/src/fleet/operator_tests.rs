@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use quartermaster_proto::choria::identity::Identity;
+use zeroize::Zeroizing;
 
 use super::retry::RetryPolicy;
 use super::roster::Roster;
 use super::terms::{RosterSettings, Sighting, Verdict};
 use super::view::{Forgot, HostQuery};
-use crate::host::Ending;
+use crate::host::{Ending, Material, Resume};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -33,6 +34,11 @@ fn waiting(hosts: &[&str]) -> (Roster, Instant) {
         roster.notice(&id(host), Sighting::Answered, start, 0.5);
     }
     (roster, start)
+}
+
+/// What a cycle that may have configured its host leaves undone.
+fn configure() -> Resume {
+    Resume::Configure(Material::new(Zeroizing::new("{}".to_owned())))
 }
 
 fn failed() -> Ending {
@@ -105,7 +111,7 @@ fn a_forgotten_host_is_gone_and_its_cycle_is_nobodys() {
     let (mut roster, start) = waiting(&["a"]);
     let cycle = roster.admit(start).unwrap().cycle;
     assert_eq!(roster.forget(&id("a")), (Forgot::Forgotten, Some(cycle)));
-    assert!(!roster.commit(cycle));
+    assert!(!roster.commit(cycle, configure()));
     assert_eq!(roster.finish(cycle, failed(), start, 0.5), Verdict::Unknown);
     assert_eq!(roster.counts().in_flight, 0);
     assert_eq!(roster.forget(&id("a")), (Forgot::Unknown, None));
@@ -115,7 +121,7 @@ fn a_forgotten_host_is_gone_and_its_cycle_is_nobodys() {
 fn a_host_between_configure_and_restart_is_not_forgotten() {
     let (mut roster, start) = waiting(&["a"]);
     let cycle = roster.admit(start).unwrap().cycle;
-    roster.commit(cycle);
+    roster.commit(cycle, configure());
     assert_eq!(roster.forget(&id("a")), (Forgot::Committed, None));
     assert_eq!(roster.finish(cycle, Ending::Provisioned, start, 0.5), Verdict::Held { took: Duration::ZERO });
 }

@@ -5,6 +5,7 @@
 
 mod endings;
 mod operator;
+mod restore;
 mod sightings;
 mod time;
 
@@ -13,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use quartermaster_proto::choria::identity::Identity;
 
+pub use self::restore::Clocks;
 use super::entry::{Entry, Phase, State};
 use super::terms::{Admission, Counts, Noticed, RosterSettings};
-use crate::host::Step;
+use crate::host::{Resume, Step};
 
 /// How long a host that was told to restart is expected to go on answering discovery (2 s of delay, the process start and
 /// some margin; choria.md 4.5). A sighting within it is no sign that the host is still to be provisioned.
@@ -38,6 +40,8 @@ pub struct Roster {
     hosts: HashMap<Identity, Entry>,
     fresh: VecDeque<Identity>,
     again: VecDeque<Identity>,
+    /// Hosts that an earlier cycle left between configure and restart.
+    unfinished: VecDeque<Identity>,
     fresh_in_a_row: u32,
     due: BTreeSet<(Instant, Identity)>,
     cycles: HashMap<u64, Identity>,
@@ -54,6 +58,7 @@ impl Roster {
             hosts: HashMap::new(),
             fresh: VecDeque::new(),
             again: VecDeque::new(),
+            unfinished: VecDeque::new(),
             fresh_in_a_row: 0,
             due: BTreeSet::new(),
             cycles: HashMap::new(),
@@ -98,14 +103,23 @@ impl Roster {
 
     /// The next host whose cycle may start, when a place is free.
     pub fn admit(&mut self, now: Instant) -> Option<Admission> {
+        self.admit_next(now, Self::take_next)
+    }
+
+    /// The next host that was left between configure and restart, when a place is free: it is nothing new.
+    pub fn admit_unfinished(&mut self, now: Instant) -> Option<Admission> {
+        self.admit_next(now, |me| me.unfinished.pop_front())
+    }
+
+    fn admit_next(&mut self, now: Instant, next: fn(&mut Self) -> Option<Identity>) -> Option<Admission> {
         loop {
             if self.counts.in_flight - self.counts.silent >= self.settings.in_flight {
                 return None;
             }
-            let identity = self.take_next()?;
+            let identity = next(self)?;
             let Some(entry) = self.hosts.get_mut(&identity) else { continue };
             let State::Waiting { since } = entry.state else { continue };
-            if now.duration_since(entry.last_seen) >= 2 * self.settings.interval {
+            if now.saturating_duration_since(entry.last_seen) >= 2 * self.settings.interval {
                 // Discovery would have seen it again by now: it has gone, and a call would only wait for nobody.
                 self.leave(&identity);
                 self.hosts.remove(&identity);
@@ -114,14 +128,17 @@ impl Roster {
             }
             let cycle = self.next_cycle;
             self.next_cycle += 1;
-            entry.state = State::InFlight { cycle, since: now, phase: Phase::Contacting };
-            entry.waited = now.duration_since(since);
+            let resume = entry.resume.clone();
+            let (phase, committed) = (Phase::Contacting, resume.is_some());
+            entry.state = State::InFlight { cycle, since: now, phase, committed, serves: false };
+            entry.waited = now.saturating_duration_since(since);
             let admission = Admission {
                 identity: identity.clone(),
                 cycle,
                 attempt: entry.failures + 1,
                 kept: entry.kept.take(),
-                waited: now.duration_since(since),
+                resume,
+                waited: entry.waited,
             };
             self.cycles.insert(cycle, identity);
             self.counts.waiting -= 1;
@@ -155,29 +172,33 @@ impl Roster {
         }
     }
 
-    /// The host of this cycle may be configured from now on. False when the cycle is not (or no longer) this roster's: then
-    /// it must not be configured.
-    pub fn commit(&mut self, cycle: u64) -> bool {
-        self.answered(cycle);
-        let Some(phase) = self.phase_of(cycle) else { return false };
-        *phase = Phase::Committed;
+    /// The host of this cycle may be configured, or told to restart, from now on; `resume` is what its next cycle has to make
+    /// good if this one is cut off. False when the cycle is not (or no longer) this roster's: then it must not be configured.
+    pub fn commit(&mut self, cycle: u64, resume: Resume) -> bool {
+        let Some(identity) = self.cycles.get(&cycle) else { return false };
+        let Some(entry) = self.hosts.get_mut(identity) else { return false };
+        let State::InFlight { committed, .. } = &mut entry.state else { return false };
+        *committed = true;
+        entry.resume = Some(resume);
         true
     }
 
-    /// Forgets every host that is not in a cycle (leadership was lost).
-    pub fn forget_idle(&mut self) {
+    /// Forgets every host that is not in a cycle (leadership was lost); answers which.
+    pub fn forget_idle(&mut self) -> Vec<Identity> {
         let idle: Vec<_> = self
             .hosts
             .iter()
             .filter(|(_, entry)| !matches!(entry.state, State::InFlight { .. }))
             .map(|(identity, _)| identity.clone())
             .collect();
-        for identity in idle {
-            self.leave(&identity);
-            self.hosts.remove(&identity);
+        for identity in &idle {
+            self.leave(identity);
+            self.hosts.remove(identity);
         }
         self.fresh.clear();
         self.again.clear();
+        self.unfinished.clear();
+        idle
     }
 
     /// The host of a cycle that is in flight.
@@ -194,6 +215,9 @@ impl Roster {
     }
 
     fn take_next(&mut self) -> Option<Identity> {
+        if let Some(identity) = self.unfinished.pop_front() {
+            return Some(identity);
+        }
         let again_first = self.fresh_in_a_row >= FRESH_IN_A_ROW;
         let (first, second) =
             if again_first { (&mut self.again, &mut self.fresh) } else { (&mut self.fresh, &mut self.again) };
@@ -210,7 +234,9 @@ impl Roster {
         let full = self.counts.waiting >= self.settings.queue;
         self.leave(identity);
         let Some(entry) = self.hosts.get_mut(identity) else { return Noticed::Known };
-        if full {
+        let unfinished = entry.resume.is_some();
+        // What was begun is bounded by the cycles there can be.
+        if full && !unfinished {
             entry.state = State::Known;
             self.counts.known += 1;
             self.schedule(identity, now + 2 * self.settings.interval);
@@ -218,7 +244,12 @@ impl Roster {
         }
         entry.state = State::Waiting { since: now };
         self.counts.waiting += 1;
-        if again { &mut self.again } else { &mut self.fresh }.push_back(identity.clone());
+        let queue = match (unfinished, again) {
+            (true, _) => &mut self.unfinished,
+            (false, true) => &mut self.again,
+            (false, false) => &mut self.fresh,
+        };
+        queue.push_back(identity.clone());
         Noticed::Queued
     }
 

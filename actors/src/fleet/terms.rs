@@ -6,7 +6,7 @@ use quartermaster_proto::choria::identity::Identity;
 use serde::{Deserialize, Serialize};
 
 use super::retry::RetryPolicy;
-use crate::host::Kept;
+use crate::host::{Kept, Resume};
 
 /// The bounds of a roster.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +76,8 @@ pub struct Admission {
     pub attempt: u32,
     /// The helper's decision of an earlier cycle that found the host busy.
     pub kept: Option<Kept>,
+    /// What an earlier cycle that was cut off left to make good.
+    pub resume: Option<Resume>,
     /// How long the host waited in the queue.
     pub waited: Duration,
 }

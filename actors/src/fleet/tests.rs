@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use quartermaster_proto::choria::identity::Identity;
+use zeroize::Zeroizing;
 
 use super::retry::RetryPolicy;
 use super::roster::Roster;
 use super::terms::{Noticed, Passed, RosterSettings, Sighting, Verdict};
-use crate::host::Ending;
+use crate::host::{Ending, Material, Resume};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -30,6 +31,11 @@ fn settings() -> RosterSettings {
 
 fn id(name: &str) -> Identity {
     Identity::parse(name).unwrap()
+}
+
+/// What a cycle that may have configured its host leaves undone.
+fn configure() -> Resume {
+    Resume::Configure(Material::new(Zeroizing::new("{}".to_owned())))
 }
 
 fn failed() -> Ending {
@@ -308,7 +314,7 @@ fn a_restarted_keeper_leaves_a_configured_host_time_to_restart() {
     let mut b = bench();
     b.answered("a", 0);
     let (_, cycle) = b.admit(0).unwrap();
-    assert!(b.roster.commit(cycle));
+    assert!(b.roster.commit(cycle, configure()));
     let now = b.at(1);
     b.roster.recover(now);
     assert_eq!(b.admit(2), None);
@@ -325,8 +331,8 @@ fn a_cycle_that_was_replaced_may_not_configure_its_host() {
     let now = b.at(1);
     b.roster.recover(now);
     let (_, new) = b.admit(1).unwrap();
-    assert!(!b.roster.commit(old));
-    assert!(b.roster.commit(new));
+    assert!(!b.roster.commit(old, configure()));
+    assert!(b.roster.commit(new, configure()));
 }
 
 #[test]
@@ -334,7 +340,7 @@ fn a_configured_host_whose_actor_ended_is_left_time_to_restart() {
     let mut b = bench();
     b.answered("a", 0);
     let (_, cycle) = b.admit(0).unwrap();
-    assert!(b.roster.commit(cycle));
+    assert!(b.roster.commit(cycle, configure()));
     b.finish(cycle, Ending::Failed { cause: "actor", error: "panicked".into() }, 1);
     assert_eq!(b.state("a"), "cooling");
     let now = b.at(4);

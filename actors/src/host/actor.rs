@@ -12,8 +12,10 @@ use tracing::{Instrument as _, Span};
 use super::board::CycleBoard;
 use super::messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
 use super::plan::Plan;
-use super::ports::{CommitPort, HelperAnswer, HostCall, Tools};
-use super::terms::{At, Effect, Input, PlanSettings};
+use super::ports::{Answer, Boxed, CommitPort, HelperAnswer, HostCall, StepIntent, Tools};
+use super::resume::Resume;
+use super::steps::Step;
+use super::terms::{At, CallFailure, Effect, Input, PlanSettings};
 use crate::control::RunStateReceiver;
 use crate::link::ConflictFlag;
 use crate::metrics::{Fact, Recorder};
@@ -32,6 +34,10 @@ pub struct HostSettings {
     pub plan: Arc<PlanSettings>,
     /// A decision of an earlier cycle.
     pub kept: Option<Kept>,
+    /// What an earlier cycle that was cut off left to make good.
+    pub resume: Option<Resume>,
+    /// The wall clock, Unix milliseconds.
+    pub wall_ms: fn() -> i64,
     /// The other actors.
     pub tools: Tools,
     /// Whether the instance may work.
@@ -59,6 +65,7 @@ pub struct HostProvisioner {
     identity: Identity,
     cycle: u64,
     plan: Plan,
+    wall_ms: fn() -> i64,
     tools: Tools,
     run_state: RunStateReceiver,
     recorder: Recorder,
@@ -79,7 +86,9 @@ impl HostProvisioner {
     pub fn new(settings: HostSettings) -> Self {
         let nonce = hex::encode(rand::rng().random::<[u8; 16]>());
         Self {
-            plan: Plan::new(settings.plan, settings.identity.clone(), nonce, settings.kept),
+            plan: Plan::new(settings.plan, settings.identity.clone(), nonce, settings.kept)
+                .resuming(settings.resume),
+            wall_ms: settings.wall_ms,
             identity: settings.identity,
             cycle: settings.cycle,
             tools: settings.tools,
@@ -112,13 +121,10 @@ impl HostProvisioner {
             barred,
             conflict: self.conflict.is_raised(),
         };
-        let was_committed = self.plan.is_committed();
+        let before = self.plan.step();
         let effect = self.plan.handle(input, at);
-        // Before the call goes out: an owner that has to start over must know that this host may be configured, and a
-        // cycle that it has replaced meanwhile must not configure the host a second time.
-        if self.plan.is_committed() && !was_committed && !(self.commit)(self.cycle) {
-            tracing::debug!(host = %self.identity, "this cycle was replaced and ends");
-            return ctx.stop();
+        if before == Step::Configure && self.plan.step() == Step::Restart {
+            self.tools.journal.done(self.cycle, before, (self.wall_ms)());
         }
         if !matches!(effect, Effect::Finish(_)) {
             self.board.note(self.plan.step(), self.plan.tries(), self.plan.last_reason(), at.now);
@@ -136,7 +142,7 @@ impl HostProvisioner {
 
     fn carry_out(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
-            Effect::Call { agent, action, data, .. } => {
+            Effect::Call { step, agent, action, data } => {
                 let call = HostCall {
                     identity: self.identity.clone(),
                     agent,
@@ -144,22 +150,26 @@ impl HostProvisioner {
                     data,
                     conflict: self.conflict.clone(),
                 };
-                let (began, step) = (Instant::now(), self.step(action));
-                let answer = self.tools.link.call(call).instrument(step.clone()).into_actor(self);
+                let span = self.step(action);
+                let answer = self.after_intent(step, call).instrument(span.clone()).into_actor(self);
                 ctx.spawn(answer.map(move |answer, me, ctx| {
+                    let Some((answer, took)) = answer else {
+                        tracing::debug!(host = %me.identity, "this cycle was replaced and ends");
+                        return ctx.stop();
+                    };
                     if answer.is_ok() {
                         me.note_answer();
                     }
-                    step.in_scope(|| {
+                    span.in_scope(|| {
                         me.recorder.record(Fact::RpcFinished {
                             host: me.identity.to_string(),
                             agent,
                             action,
-                            took: began.elapsed(),
+                            took,
                             error: answer.as_ref().err().map(|failure| failure.reason.clone()),
                         });
                     });
-                    drop(step);
+                    drop(span);
                     me.feed(Input::Replied(answer), ctx);
                 }));
             }
@@ -194,9 +204,57 @@ impl HostProvisioner {
                     let (host, msg) = (self.identity.to_string(), msg.clone());
                     self.recorder.record(Fact::ShutdownRequested { host, msg });
                 }
-                self.finished.do_send(HostFinished { cycle: self.cycle, ending });
+                let reply_lost = self.plan.reply_lost();
+                self.finished.do_send(HostFinished { cycle: self.cycle, ending, reply_lost });
                 ctx.stop();
             }
+        }
+    }
+
+    /// Calls the host; a step that changes it only once its intent is on the disk, and the roster knows what this cycle
+    /// leaves undone if it is cut off from now on. None when this cycle was replaced and must not configure.
+    fn after_intent(&self, step: Step, call: HostCall) -> Boxed<Option<(Answer, Duration)>> {
+        let is_first = self.plan.tries() == 1 && step.spec().is_some_and(|spec| spec.effect);
+        let intent = is_first.then(|| self.intent(step));
+        let (journal, link) = (Arc::clone(&self.tools.journal), Arc::clone(&self.tools.link));
+        let (commit, cycle, unfinished) = (Arc::clone(&self.commit), self.cycle, self.plan.unfinished());
+        let run_state = self.run_state.clone();
+        Box::pin(async move {
+            let began = Instant::now();
+            if let Some(intent) = intent {
+                // A disk may take its time, so everything else is asked afterwards.
+                journal.intend(intent).await;
+                let is_ours = unfinished.is_none_or(|unfinished| commit(cycle, unfinished));
+                // A host that was configured is told to restart even when the roster has gone on without this cycle.
+                if step == Step::Configure && !is_ours {
+                    return None;
+                }
+                if run_state.borrow().has_lapsed() {
+                    let reason = "the right to work on it has lapsed".to_owned();
+                    let answer = Err(CallFailure { reason, again: true, silent: false });
+                    return Some((answer, began.elapsed()));
+                }
+            }
+            let began = Instant::now();
+            let answer = link.call(call).await;
+            Some((answer, began.elapsed()))
+        })
+    }
+
+    fn intent(&self, step: Step) -> StepIntent {
+        let material = match self.plan.unfinished() {
+            Some(Resume::Configure(material)) => Some(material),
+            _ => None,
+        };
+        let at_ms = (self.wall_ms)();
+        StepIntent {
+            identity: self.identity.clone(),
+            cycle: self.cycle,
+            step,
+            at_ms,
+            steps: self.board.records(Instant::now().into_std(), at_ms),
+            helper: self.board.helper(),
+            material,
         }
     }
 

@@ -99,6 +99,8 @@ pub struct HostFinished {
     pub cycle: u64,
     /// How.
     pub ending: Ending,
+    /// Whether the last thing that went out was a step that changes the host, and no reply came back.
+    pub reply_lost: bool,
 }
 
 /// The host has not answered its first call within a short patience.

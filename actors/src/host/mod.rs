@@ -6,6 +6,7 @@ mod error;
 mod messages;
 mod plan;
 mod ports;
+mod resume;
 mod steps;
 mod terms;
 #[cfg(test)]
@@ -16,6 +17,10 @@ pub use board::{CycleBoard, StepProgress};
 pub use error::HostError;
 pub use messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
 pub use plan::Plan;
-pub use ports::{Answer, Boxed, CommitPort, HelperAnswer, HelperPort, HostCall, LinkPort, Tools, VaultPort};
+pub use ports::{
+    Answer, Boxed, CommitPort, HelperAnswer, HelperPort, HostCall, JournalPort, LinkPort, StepIntent, Tools,
+    VaultPort,
+};
+pub use resume::{Material, Resume};
 pub use steps::{Features, STEPS, Step, StepSpec};
 pub use terms::{At, CallFailure, Effect, HelperFailure, Input, PlanSettings, SealedForHost};

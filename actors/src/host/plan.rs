@@ -1,27 +1,24 @@
 //! What a cycle does next: one input in, one effect out. Knows no actor, socket or clock.
 
-use std::borrow::Cow;
+mod sending;
+
 use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quartermaster_proto::choria::agents::{
-    ConfigureInput, CsrInput, CsrReply, Gen25519Input, Gen25519Reply, InventoryReply, JwtInput, JwtReply,
-    MessageReply, RestartInput, ShutdownInput, UpdateInput, decode_output,
+    CsrReply, Gen25519Reply, InventoryReply, JwtReply, MessageReply, decode_output,
 };
-use quartermaster_proto::choria::chain::ServerTokenOrder;
 use quartermaster_proto::choria::identity::Identity;
 use quartermaster_proto::choria::rpc::{self, RpcError};
 use quartermaster_proto::choria::token::ProvisioningClaims;
 use quartermaster_proto::choria::{csr, sign, version};
-use quartermaster_proto::helper::{HelperInput, HelperReply};
-use quartermaster_proto::json;
 use quartermaster_proto::text::escape_bounded;
-use secrecy::{ExposeSecret, SecretString};
-use zeroize::Zeroizing;
+use secrecy::SecretString;
 
 use super::error::HostError;
 use super::messages::{Ending, Kept};
+use super::resume::{Material, Resume};
 use super::steps::{Features, STEPS, Step};
 use super::terms::{At, CallFailure, Effect, Input, PlanSettings, SealedForHost};
 
@@ -29,8 +26,6 @@ use super::terms::{At, CallFailure, Effect, Input, PlanSettings, SealedForHost};
 const TRY_BACKOFF_MS: [u64; 11] = [500, 750, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000];
 /// The longest reason kept of a try that failed, in bytes.
 const MAX_REASON: usize = 300;
-/// The restart splay sent, in seconds: always exactly two seconds of delay on the host (choria.md 4.4).
-const RESTART_SPLAY: u32 = 1;
 /// The refusal of a host that is an ordinary server already (choria.md 4.4).
 const NOT_PROVISIONING: &str = "not in provisioning mode";
 /// The refusal of a wrong token: trying again would only write it into the host's log once more (choria.md 13.17).
@@ -59,6 +54,12 @@ pub struct Plan {
     remark: Option<String>,
     /// Why the last try of the current step failed.
     last_reason: Option<String>,
+    /// What `configure` sends, from its first try on.
+    material: Option<Material>,
+    /// Where the cycle begins, when an earlier one was cut off.
+    resume: Option<Resume>,
+    /// The last try of a step that changes the host went out and nothing came back.
+    reply_lost: bool,
 }
 
 impl Plan {
@@ -83,7 +84,35 @@ impl Plan {
             sealed: None,
             remark: None,
             last_reason: None,
+            material: None,
+            resume: None,
+            reply_lost: false,
         }
+    }
+
+    /// A cycle that goes on where an earlier one of this host was cut off.
+    #[must_use]
+    pub fn resuming(mut self, resume: Option<Resume>) -> Self {
+        self.committed = resume.is_some();
+        if let Some(Resume::Configure(material)) = &resume {
+            self.material = Some(material.clone());
+        }
+        self.resume = resume;
+        self
+    }
+
+    /// What the next cycle has to make good if this one is cut off from now on: asked when a call is about to go out.
+    pub fn unfinished(&self) -> Option<Resume> {
+        match self.step {
+            Step::Configure => self.material.clone().map(Resume::Configure),
+            Step::Restart => Some(Resume::Restart { sent: true }),
+            _ => None,
+        }
+    }
+
+    /// Whether the last try of a step that changes the host went out and nothing came back.
+    pub const fn reply_lost(&self) -> bool {
+        self.reply_lost
     }
 
     /// The step the cycle is in.
@@ -155,7 +184,12 @@ impl Plan {
     }
 
     fn enter_first(&mut self, at: At) -> Result<Effect, Stop> {
-        self.enter_from(0, at)
+        let step = match self.resume {
+            None => return self.enter_from(0, at),
+            Some(Resume::Configure(_)) => Step::Configure,
+            Some(Resume::Restart { .. }) => Step::Restart,
+        };
+        self.enter_from(STEPS.iter().position(|spec| spec.step == step).unwrap_or_default(), at)
     }
 
     fn enter_after(&mut self, step: Step, at: At) -> Result<Effect, Stop> {
@@ -223,6 +257,7 @@ impl Plan {
     }
 
     fn replied(&mut self, payload: &[u8], at: At) -> Result<Effect, Stop> {
+        self.reply_lost = false;
         let reply = match rpc::decode_reply(payload) {
             Ok(reply) => reply,
             Err(error) => return self.unusable(&error, at),
@@ -244,6 +279,12 @@ impl Plan {
             Ok(next) => next,
             Err(error) if error.is_lock_refusal() => {
                 Err(Stop(Ending::Busy { kept: self.decision_to_keep() }))
+            }
+            // It was told to restart before, and has.
+            Err(RpcError::Refused { message, .. })
+                if self.may_have_restarted() && message.contains(NOT_PROVISIONING) =>
+            {
+                Err(Stop(Ending::Provisioned))
             }
             Err(RpcError::Refused { message, .. })
                 if !self.committed && message.contains(NOT_PROVISIONING) =>
@@ -311,42 +352,6 @@ impl Plan {
         self.decision.as_ref().map(|kept| escape_bounded(&kept.0.msg, 300)).unwrap_or_default()
     }
 
-    fn helper_input(&self) -> Result<Vec<u8>, Stop> {
-        let inventory = match &self.inventory {
-            Some(inventory) => json::sorted(inventory.raw.get())
-                .map_err(|error| HostError::Answer { step: Step::Inventory, reason: error.to_string() })?,
-            None => String::new(),
-        };
-        let claims = self.claims.as_ref().map(|claims| claims.helper_json());
-        let input = HelperInput {
-            identity: self.identity.clone(),
-            csr: self.csr.clone(),
-            ed25519_pubkey: self.pubkey.clone(),
-            inventory,
-            jwt: claims.transpose().map_err(|error| HostError::Token(error.to_string()))?,
-        };
-        Ok(input.to_json())
-    }
-
-    fn token_order(&self) -> Result<ServerTokenOrder, Stop> {
-        let (Some(key), Some(decision)) = (self.proven_key, self.decision.as_ref()) else {
-            return Err(HostError::ServerToken("the host has proven no key".to_owned()).into());
-        };
-        let HelperReply { server_claims, configuration, .. } = decision.0.as_ref();
-        Ok(ServerTokenOrder::new(&self.identity, key, server_claims.as_ref(), configuration))
-    }
-
-    fn seal(&self) -> Result<Effect, Stop> {
-        let Some(pem) = self.decision.as_ref().and_then(|kept| kept.0.key.clone()) else {
-            return Err(HostError::SealKey("there is none".to_owned()).into());
-        };
-        if self.ecdh_public.is_empty() {
-            let reason = "the host offered no ECDH key; the feature `jwt` fetches one".to_owned();
-            return Err(HostError::SealKey(reason).into());
-        }
-        Ok(Effect::SealKey { pem, host_public: self.ecdh_public.clone() })
-    }
-
     /// Versions that are equal by RPM's rules need no update (choria.md 10.4).
     fn wants_update(&self) -> bool {
         let wanted = self.decision.as_ref().map_or("", |kept| kept.0.upgrade.as_str());
@@ -386,11 +391,21 @@ impl Plan {
     /// A server may end before its agreement to shut down is on the wire, and nobody answers the later tries: silence on
     /// all of them is what was asked for. One that lives on after all is found again.
     fn unanswered(&mut self, failure: CallFailure, at: At) -> Result<Effect, Stop> {
-        let last = self.step.spec().is_none_or(|spec| self.tries >= spec.tries);
+        let spec = self.step.spec();
+        let last = spec.is_none_or(|spec| self.tries >= spec.tries);
+        self.reply_lost = failure.silent && spec.is_some_and(|spec| spec.effect);
+        // It was told to restart by a cycle that was cut off, and has most likely gone. If not, it is found again.
+        if failure.silent && self.may_have_restarted() {
+            return Err(Stop(Ending::Provisioned));
+        }
         if self.step == Step::Shutdown && failure.silent && last {
             return Err(Stop(Ending::ShutDown { msg: self.helper_msg() }));
         }
         self.call_failed(failure.reason, failure.again, at)
+    }
+
+    fn may_have_restarted(&self) -> bool {
+        self.step == Step::Restart && self.resume == Some(Resume::Restart { sent: true })
     }
 
     fn call_failed(&mut self, reason: String, again: bool, at: At) -> Result<Effect, Stop> {
@@ -403,52 +418,6 @@ impl Plan {
             return self.update_failed(reason, at);
         }
         Err(HostError::Call { step: self.step, tries: self.tries, reason }.into())
-    }
-
-    fn call_data(&self, step: Step) -> Result<Zeroizing<String>, Stop> {
-        let token = self.settings.token.expose_secret();
-        Ok(match step {
-            Step::Jwt => JwtInput { token: token.into() }.to_json(),
-            Step::Gen25519 => {
-                Gen25519Input { token: token.into(), nonce: self.nonce.as_str().into() }.to_json()
-            }
-            Step::Inventory => Zeroizing::new("{}".to_owned()),
-            Step::Gencsr => {
-                CsrInput { token: token.into(), cn: self.identity.as_str().into(), ..CsrInput::default() }
-                    .to_json()
-            }
-            Step::Shutdown => ShutdownInput { token: token.into() }.to_json(),
-            Step::Update => UpdateInput {
-                token: token.into(),
-                repository: self.settings.upgrades_repository.as_deref().unwrap_or_default().into(),
-                version: self.decision.as_ref().map_or("", |kept| kept.0.upgrade.as_str()).into(),
-            }
-            .to_json(),
-            Step::Restart => RestartInput { token: token.into(), splay: RESTART_SPLAY }.to_json(),
-            Step::Configure => self.configure_data(token)?,
-            Step::Helper | Step::ServerToken | Step::SealKey => return Err(Stop(Ending::Interrupted)),
-        })
-    }
-
-    fn configure_data(&self, token: &str) -> Result<Zeroizing<String>, Stop> {
-        let Some(decision) = self.decision.as_ref().map(|kept| kept.0.as_ref()) else {
-            return Err(HostError::EmptyConfiguration.into());
-        };
-        let ssldir = self.csr.as_ref().map_or(decision.ssldir.as_str(), |csr| csr.ssldir.as_str());
-        let config = ConfigureInput::config_text(&decision.configuration);
-        Ok(ConfigureInput {
-            action_policies: Cow::Borrowed(&decision.action_policies),
-            ca: decision.ca.as_str().into(),
-            certificate: decision.certificate.as_str().into(),
-            config: config.as_str().into(),
-            ecdh_public: self.sealed.as_ref().map_or("", |sealed| sealed.ecdh_public.as_str()).into(),
-            key: self.sealed.as_ref().map_or("", |sealed| sealed.pem.as_str()).into(),
-            opa_policies: Cow::Borrowed(&decision.opa_policies),
-            server_jwt: self.server_jwt.as_ref().map_or("", |token| token.expose_secret()).into(),
-            ssldir: ssldir.into(),
-            token: token.into(),
-        }
-        .to_json())
     }
 }
 

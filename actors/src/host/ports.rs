@@ -14,9 +14,11 @@ use secrecy::SecretString;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
+use super::resume::{Material, Resume};
+use super::steps::Step;
 use super::terms::{CallFailure, HelperFailure, SealedForHost};
 use crate::helper::{HelperError, HelperHandle, RunHelper};
-use crate::journal::HelperRecord;
+use crate::journal::{HelperRecord, Intent, JournalHandle, StepRecord};
 use crate::link::{Call, CallError, ConflictFlag, LinkHandle, Retry};
 use crate::text::chain;
 use crate::vault::VaultHandle;
@@ -47,9 +49,37 @@ impl fmt::Debug for HostCall {
     }
 }
 
-/// Enters in the roster that the host of this cycle may be configured from now on. False when the cycle is no longer the
-/// roster's: its actor was given up, or its keeper was replaced, and another cycle may be under way.
-pub type CommitPort = Arc<dyn Fn(u64) -> bool + Send + Sync>;
+/// Enters in the roster that the host of this cycle may be configured from now on, or be told to restart, and what the next
+/// cycle has to make good if this one is cut off. False when the cycle is no longer the roster's: its actor was given up, or
+/// its keeper was replaced, and another cycle may be under way.
+pub type CommitPort = Arc<dyn Fn(u64, Resume) -> bool + Send + Sync>;
+
+/// A step that is about to change a host, for the journal.
+#[derive(Debug)]
+pub struct StepIntent {
+    /// The host.
+    pub identity: Identity,
+    /// The cycle.
+    pub cycle: u64,
+    /// The step.
+    pub step: Step,
+    /// When, Unix milliseconds.
+    pub at_ms: i64,
+    /// The steps so far, this one last.
+    pub steps: Vec<StepRecord>,
+    /// The helper run of this cycle.
+    pub helper: Option<HelperRecord>,
+    /// What `configure` sends.
+    pub material: Option<Material>,
+}
+
+/// The journal.
+pub trait JournalPort: Send + Sync {
+    /// Writes down what is about to be done; ends when that is on the disk, or when there is none.
+    fn intend(&self, intent: StepIntent) -> Boxed<()>;
+    /// The host agreed to a step that changes it.
+    fn done(&self, cycle: u64, step: Step, at_ms: i64);
+}
 
 /// Calls to hosts.
 pub trait LinkPort: Send + Sync {
@@ -91,6 +121,8 @@ pub struct Tools {
     pub helper: Arc<dyn HelperPort>,
     /// Keys and tokens.
     pub vault: Arc<dyn VaultPort>,
+    /// What is about to be done, and what was.
+    pub journal: Arc<dyn JournalPort>,
 }
 
 impl fmt::Debug for Tools {
@@ -183,5 +215,21 @@ impl VaultPort for VaultHandle {
                 Err(error) => Err(chain(&error)),
             }
         })
+    }
+}
+
+impl JournalPort for JournalHandle {
+    fn intend(&self, intent: StepIntent) -> Boxed<()> {
+        let handle = self.clone();
+        let StepIntent { identity, cycle, step, at_ms, steps, helper, material } = intent;
+        Box::pin(async move {
+            let intent = Intent { step: step.name().to_owned(), at_ms, steps, helper };
+            let secret = material.as_ref().map(Material::expose);
+            JournalHandle::intend(&handle, &identity, cycle, intent, secret).await;
+        })
+    }
+
+    fn done(&self, cycle: u64, step: Step, at_ms: i64) {
+        JournalHandle::done(self, cycle, step.name(), at_ms);
     }
 }

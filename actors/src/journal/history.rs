@@ -65,6 +65,11 @@ impl History {
         self.attempts.get(&cycle).map(|kept| &*kept.json)
     }
 
+    /// Every attempt: its cycle, its host and the stored JSON.
+    pub fn all(&self) -> impl Iterator<Item = (u64, &Identity, &str)> {
+        self.attempts.iter().map(|(cycle, kept)| (*cycle, &kept.host, &*kept.json))
+    }
+
     /// The attempts of a host, oldest first.
     pub fn of(&self, host: &Identity) -> Vec<AttemptRecord> {
         let cycles = self.of_host.get(host).map(Vec::as_slice).unwrap_or_default();
@@ -79,6 +84,23 @@ impl History {
             self.attempts.remove(cycle);
         }
         cycles
+    }
+
+    /// Whether there is any attempt of this host.
+    pub fn knows(&self, host: &Identity) -> bool {
+        self.of_host.contains_key(host)
+    }
+
+    /// Drops what is over a limit that concerns all; answers the cycles whose attempts went.
+    pub fn expire(&mut self, now_ms: i64) -> Vec<u64> {
+        let mut gone = Vec::new();
+        while let Some((cycle, kept)) = self.attempts.first_key_value()
+            && (self.attempts.len() > self.limits.of_all
+                || now_ms.saturating_sub(kept.began_ms) > self.limits.age_ms)
+        {
+            self.drop_one(*cycle, &mut gone);
+        }
+        gone
     }
 
     /// How many attempts there are.
@@ -100,12 +122,7 @@ impl History {
         {
             self.drop_one(oldest, &mut gone);
         }
-        while let Some((cycle, kept)) = self.attempts.first_key_value()
-            && (self.attempts.len() > self.limits.of_all
-                || now_ms.saturating_sub(kept.began_ms) > self.limits.age_ms)
-        {
-            self.drop_one(*cycle, &mut gone);
-        }
+        gone.append(&mut self.expire(now_ms));
         gone
     }
 

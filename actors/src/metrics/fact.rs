@@ -245,6 +245,23 @@ pub enum Fact {
         /// The owner's decision, as a sentence.
         decision: String,
     },
+    /// A batch of entries of the journal is on the disk; numbers only.
+    JournalCommitted {
+        /// How many writes.
+        entries: usize,
+        /// How long it took.
+        took: Duration,
+    },
+    /// The journal could not be written.
+    JournalFailed {
+        /// Why.
+        error: String,
+    },
+    /// Whether the journal is on a disk; numbers only.
+    JournalDurable {
+        /// False when it is in memory only.
+        durable: bool,
+    },
     /// The link's state changed.
     LinkChanged {
         /// True when logged in to a broker.

@@ -47,7 +47,7 @@ pub const CYCLE_ENDS: [&str; 27] = [
 ];
 
 /// Values of `actor`: the folder names, and those of what control has for itself.
-pub const ACTORS: [&str; 14] = [
+pub const ACTORS: [&str; 15] = [
     "control",
     "control_link",
     "control_vault",
@@ -56,6 +56,7 @@ pub const ACTORS: [&str; 14] = [
     "fleet",
     "helper",
     "host",
+    "journal",
     "link",
     "metrics",
     "overseer",

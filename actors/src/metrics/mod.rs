@@ -6,6 +6,7 @@ mod actor;
 mod election;
 mod fact;
 mod handle;
+mod keeping;
 mod labels;
 mod messages;
 mod process;

@@ -154,6 +154,9 @@ fn log(fact: &Fact, throttles: &Throttles) {
         | Fact::Campaigned { .. }
         | Fact::CampaignDue { .. }
         | Fact::ActorEnded { .. }
+        | Fact::JournalFailed { .. }
+        | Fact::JournalCommitted { .. }
+        | Fact::JournalDurable { .. }
         | Fact::LinkChanged { .. } => log_instance(fact),
     }
 }
@@ -331,6 +334,9 @@ fn log_instance(fact: &Fact) {
         Fact::ActorEnded { actor, cause, decision } => {
             let decision = text(decision);
             error!(component = "provisioner", actor, cause, "The {actor} actor ended: {decision}");
+        }
+        Fact::JournalFailed { error } => {
+            warn!(component = "journal", "the journal could not be written: {}", text(error));
         }
         Fact::LinkChanged { connected: true, detail } => {
             let detail = text(detail);

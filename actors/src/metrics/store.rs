@@ -9,6 +9,7 @@ use prometheus::{
 };
 
 use super::election::Election;
+use super::keeping::Keeping;
 use super::labels::{ACTORS, CYCLE_ENDS, EXIT_CAUSES, LANES, RPCS, position};
 use super::summary::{SummaryCell, SummaryFamily};
 use super::{Fact, Found, HelperOutcome};
@@ -70,6 +71,7 @@ pub(super) struct Store {
     reply_conflicts: IntCounter,
     rejected_replies: IntCounter,
     election: Option<Election>,
+    keeping: Keeping,
 }
 
 /// Makes series and registers them, all with the site's label.
@@ -251,6 +253,7 @@ impl Store {
             rejected_replies: make
                 .counter("quartermaster_rejected_replies_total", "Replies that could not count")?,
             election: elected.map(|identity| Election::new(&registry, site, identity)).transpose()?,
+            keeping: Keeping::new(&registry, site)?,
             registry,
         })
     }
@@ -345,6 +348,9 @@ impl Store {
                 if let Some(election) = &self.election {
                     election.update(fact);
                 }
+            }
+            Fact::JournalCommitted { .. } | Fact::JournalFailed { .. } | Fact::JournalDurable { .. } => {
+                self.keeping.update(fact);
             }
             Fact::DiscoverySkipped | Fact::HelperSaid { .. } => {}
         }

@@ -17,7 +17,7 @@ use crate::host::{
     Answer, Boxed, CallFailure, HelperAnswer, HelperFailure, HelperPort, HostCall, LinkPort, SealedForHost,
     Tools, VaultPort,
 };
-use crate::journal::HelperRecord;
+use crate::journal::{HelperRecord, JournalHandle};
 
 /// The time a call to a host that is not there takes: the peer's 20 s and 2 s.
 const NO_REPLY_AFTER: Duration = Duration::from_secs(22);
@@ -225,7 +225,12 @@ impl VaultPort for FakeVault {
 impl FakeFleet {
     /// What a cycle needs, all of it made up.
     pub fn tools(&self, helper: &FakeHelper) -> Tools {
-        Tools { link: Arc::new(self.clone()), helper: Arc::new(helper.clone()), vault: Arc::new(FakeVault) }
+        Tools {
+            link: Arc::new(self.clone()),
+            helper: Arc::new(helper.clone()),
+            vault: Arc::new(FakeVault),
+            journal: Arc::new(JournalHandle::in_memory()),
+        }
     }
 }
 

@@ -12,15 +12,28 @@ use crate::host::Ending;
 use crate::journal::HelperRecord;
 
 impl Roster {
+    /// Whether the last thing that a cycle sent was a step that changes its host, without a reply: only then, or when its
+    /// actor said nothing at all, has the next cycle anything to make good. Said before [`Self::finish`].
+    pub fn note_reply(&mut self, cycle: u64, lost: bool) {
+        if !lost
+            && let Some(identity) = self.cycles.get(&cycle)
+            && let Some(entry) = self.hosts.get_mut(identity)
+        {
+            entry.resume = None;
+        }
+    }
+
     /// A cycle has ended.
     pub fn finish(&mut self, cycle: u64, ending: Ending, now: Instant, luck: f64) -> Verdict {
         let Some(identity) = self.cycles.remove(&cycle) else { return Verdict::Unknown };
         let Some(entry) = self.hosts.get_mut(&identity) else { return Verdict::Unknown };
-        let State::InFlight { cycle: current, since, phase } = &entry.state else { return Verdict::Unknown };
-        if *current != cycle {
+        let State::InFlight { cycle: current, since, phase, committed, serves } = entry.state else {
+            return Verdict::Unknown;
+        };
+        if current != cycle {
             return Verdict::Unknown;
         }
-        let (began, was_silent, committed) = (*since, *phase == Phase::Silent, *phase == Phase::Committed);
+        let (began, was_silent) = (since, phase == Phase::Silent);
         if was_silent {
             self.counts.silent -= 1;
         }
@@ -28,7 +41,7 @@ impl Roster {
         match ending {
             Ending::Provisioned | Ending::Updating | Ending::ShutDown { .. } | Ending::AlreadyServing => {
                 entry.succeed();
-                self.hold(&identity, ending, began, now, false);
+                self.hold(&identity, ending, began, now, serves);
                 Verdict::Held { took: now.duration_since(began) }
             }
             Ending::Interrupted => {
@@ -49,6 +62,13 @@ impl Roster {
                 self.cool(&identity, began, retry_in, now);
                 Verdict::Retry { attempt, retry_in: Some(retry_in) }
             }
+            // It came up as a server while it was asked in vain.
+            Ending::Failed { .. } if serves => {
+                entry.succeed();
+                entry.resume = None;
+                self.hold(&identity, Ending::Provisioned, began, now, true);
+                Verdict::Held { took: now.duration_since(began) }
+            }
             Ending::Failed { cause: ENDED | STUCK, .. } if committed => {
                 let retry_in = self.lost_restart(&identity, began, now);
                 Verdict::Retry { attempt, retry_in: Some(retry_in) }
@@ -66,18 +86,14 @@ impl Roster {
         let lost: Vec<_> = self.cycles.drain().map(|(_, identity)| identity).collect();
         for identity in &lost {
             let Some(entry) = self.hosts.get(identity) else { continue };
-            let State::InFlight { phase, since, .. } = entry.state else { continue };
-            match phase {
-                Phase::Committed => {
-                    self.lost_restart(identity, since, now);
-                }
-                Phase::Silent => {
-                    self.counts.silent -= 1;
-                    self.enqueue(identity, now, true);
-                }
-                Phase::Contacting | Phase::Talking => {
-                    self.enqueue(identity, now, true);
-                }
+            let State::InFlight { phase, since, committed, .. } = entry.state else { continue };
+            if phase == Phase::Silent {
+                self.counts.silent -= 1;
+            }
+            if committed {
+                self.lost_restart(identity, since, now);
+            } else {
+                self.enqueue(identity, now, true);
             }
         }
         lost.len()
@@ -113,13 +129,25 @@ impl Roster {
         if let Some(delay) = retry_in {
             self.cool(identity, began, delay, now);
         } else {
-            self.leave(identity);
-            self.counts.gave_up += 1;
-            if let Some(entry) = self.hosts.get_mut(identity) {
-                entry.state = State::GaveUp { since: now };
-            }
+            self.give_up(identity, now);
         }
         retry_in
+    }
+
+    /// Leaves a host alone: until an operator asks, or it starts anew, or it was not seen for so long that it has gone.
+    pub(super) fn give_up(&mut self, identity: &Identity, since: Instant) {
+        self.leave(identity);
+        self.counts.gave_up += 1;
+        if let Some(entry) = self.hosts.get_mut(identity) {
+            entry.state = State::GaveUp { since };
+            let when = entry.last_seen + self.gone_after();
+            self.schedule(identity, when);
+        }
+    }
+
+    /// How long a host that was given up is remembered without being seen.
+    pub(super) fn gone_after(&self) -> Duration {
+        self.settings.retry.cap().max(2 * self.settings.interval)
     }
 
     pub(super) fn cool(&mut self, identity: &Identity, began: Instant, delay: Duration, now: Instant) {

@@ -40,7 +40,7 @@ impl Roster {
             _ => None,
         };
         // Both queues are in the order of waiting, but for places whose host has left.
-        let fronts = [&self.fresh, &self.again];
+        let fronts = [&self.unfinished, &self.fresh, &self.again];
         fronts.into_iter().filter_map(|queue| queue.iter().find_map(waiting)).min_by_key(|(_, since)| *since)
     }
 
@@ -68,11 +68,12 @@ impl Roster {
     pub fn forget(&mut self, identity: &Identity) -> (Forgot, Option<u64>) {
         let Some(entry) = self.hosts.get(identity) else { return (Forgot::Unknown, None) };
         let mut ended = None;
-        if let State::InFlight { cycle, phase, .. } = entry.state {
-            match phase {
-                Phase::Committed => return (Forgot::Committed, None),
-                Phase::Silent => self.counts.silent -= 1,
-                Phase::Contacting | Phase::Talking => {}
+        if let State::InFlight { cycle, phase, committed, .. } = entry.state {
+            if committed {
+                return (Forgot::Committed, None);
+            }
+            if phase == Phase::Silent {
+                self.counts.silent -= 1;
             }
             self.cycles.remove(&cycle);
             ended = Some(cycle);

@@ -30,8 +30,18 @@ impl Roster {
         entry.last_seen = now;
         entry.remember(sighting);
         let started = matches!(sighting, Sighting::Started { .. });
+        if started && !matches!(entry.state, State::InFlight { .. }) {
+            // A new process in provisioning mode: what an earlier one was sent has not taken.
+            entry.resume = None;
+        }
         match &entry.state {
             State::Held { since, ending, .. } => match ending {
+                // It was told to restart by a cycle that got no answer, and never heard it.
+                Ending::Provisioned
+                    if entry.resume.is_some() && now.duration_since(*since) >= RESTART_GRACE =>
+                {
+                    self.enqueue(identity, now, true)
+                }
                 Ending::Provisioned if started || now.duration_since(*since) >= RESTART_GRACE => {
                     self.came_back(identity, now, luck)
                 }
@@ -64,6 +74,7 @@ impl Roster {
         match &mut entry.state {
             State::Held { ending: Ending::Provisioned, confirmed, began, .. } if !*confirmed => {
                 *confirmed = true;
+                entry.resume = None;
                 Some(now.duration_since(*began))
             }
             // The reply to the restart was lost, but it restarted all the same.
@@ -72,8 +83,14 @@ impl Roster {
             {
                 let began = *began;
                 entry.succeed();
+                entry.resume = None;
                 self.hold(identity, Ending::Provisioned, began, now, true);
                 Some(now.duration_since(began))
+            }
+            // While it is told to restart, or asked whether it must be.
+            State::InFlight { committed: true, serves, .. } => {
+                *serves = true;
+                None
             }
             _ => None,
         }
@@ -92,6 +109,7 @@ impl Roster {
             State::Held { began, .. } => *began,
             _ => now,
         };
+        entry.resume = None;
         let attempt = entry.failures + 1;
         let error = "it came back in provisioning mode after its restart";
         let retry_in = self.fail(identity, began, Failure::new("came_back", error, now), luck);

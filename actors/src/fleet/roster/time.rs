@@ -37,7 +37,17 @@ impl Roster {
                     }
                     self.schedule(&identity, now + 2 * self.settings.interval);
                 }
-                State::Waiting { .. } | State::InFlight { .. } | State::GaveUp { .. } => {}
+                State::GaveUp { .. } => {
+                    let when = entry.last_seen + self.gone_after();
+                    if when > now {
+                        self.schedule(&identity, when);
+                    } else {
+                        self.leave(&identity);
+                        self.hosts.remove(&identity);
+                        passed.push(Passed::AgedOut(identity));
+                    }
+                }
+                State::Waiting { .. } | State::InFlight { .. } => {}
                 State::Known | State::Cooling { .. } if !stale => {
                     let when = entry.last_seen + 2 * self.settings.interval;
                     self.schedule(&identity, when);

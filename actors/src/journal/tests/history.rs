@@ -2,8 +2,8 @@
 
 use quartermaster_proto::choria::identity::Identity;
 
-use super::history::{History, HistoryLimits};
-use super::record::AttemptRecord;
+use crate::journal::history::{History, HistoryLimits};
+use crate::journal::record::AttemptRecord;
 
 fn id(name: &str) -> Identity {
     Identity::parse(name).unwrap()

@@ -1,0 +1,6 @@
+//! What the JournalKeeper is told.
+
+/// There is something to write.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "()")]
+pub struct WritesDue;

@@ -1,0 +1,4 @@
+//! The journal's promises.
+mod cuts;
+mod files;
+mod history;
