@@ -4,7 +4,7 @@ mod build;
 mod cluster;
 mod connect;
 mod ending;
-mod journal;
+mod kept;
 mod operate;
 mod positions;
 mod service;

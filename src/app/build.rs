@@ -18,7 +18,7 @@ use quartermaster_proto::choria::subject;
 use tokio::sync::watch;
 
 use super::cluster::{self, Cluster};
-use super::journal::{Kept, kept, paused, wall_ms};
+use super::kept::{Kept, kept, paused, wall_ms};
 use super::positions::Positions;
 use super::{AppError, settings};
 use crate::config::{ClusterMode, Config};

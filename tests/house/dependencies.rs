@@ -120,8 +120,13 @@ const KEEPERS: [(&str, &[&str], &str); 7] = [
     (
         "std::fs",
         // Two read what the kernel says of processes, which is no file of anybody's.
-        &["actors/src/vault/", "actors/src/child/procfs.rs", "actors/src/metrics/process.rs"],
-        "files belong to the vault",
+        &[
+            "actors/src/vault/",
+            "actors/src/journal/",
+            "actors/src/child/procfs.rs",
+            "actors/src/metrics/process.rs",
+        ],
+        "files belong to the vault, the state folder to the journal",
     ),
 ];
 
