@@ -3,6 +3,7 @@
 mod build;
 mod cluster;
 mod connect;
+mod desk;
 mod ending;
 mod kept;
 mod operate;
@@ -10,6 +11,8 @@ mod positions;
 mod service;
 pub(crate) mod settings;
 mod signals;
+pub(crate) mod web;
+pub(crate) mod web_tls;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,7 +38,7 @@ use self::signals::{PidFile, Signals};
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::operate::Operator;
-use crate::web::{BoundWeb, WebError, WebServer, WebState};
+use crate::web::{BoundWeb, WebError, WebServer};
 
 /// Our own component in lifecycle events, the peer's word.
 const COMPONENT: &str = "provisioner";
@@ -123,7 +126,8 @@ impl App {
     pub fn start(config: &Arc<Config>, options: &RunOptions) -> Result<Self, AppError> {
         let signals = Signals::listen().map_err(AppError::Signals)?;
         // Bound before anything works, so that a wrong address is a failed start and nothing else.
-        let bound = config.listen.map(BoundWeb::bind).transpose()?;
+        let bound =
+            config.listen.map(|listen| BoundWeb::bind(listen, config.web.tls.is_some())).transpose()?;
         let watching = options.watching;
         let Parts { recorder, control, fleet, journal, link, metrics, cluster, positions, mut wards } =
             build(config, watching.hosts_every)?;
@@ -160,7 +164,7 @@ impl App {
         let operator = operate::operator(config, &means);
         let service = service.open(&operator);
         let web = match bound {
-            Some(bound) => Some(bound.serve(WebState { metrics, operator: operator.clone() })?),
+            Some(bound) => Some(web::serve(bound, config, metrics, &control, &operator)?),
             None => None,
         };
         let pid_file = options.pid_file.as_deref().map(PidFile::write).transpose()?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use quartermaster_actors::vault;
 use rustix::fs::Access;
 
+use super::web;
 use crate::app::settings;
 use crate::clock;
 use crate::config::{Config, FaultKind, Faults, LogTarget, Severity, Surroundings};
@@ -16,6 +17,7 @@ pub fn examine(config: &Config, around: &Surroundings<'_>, faults: &mut Faults) 
     secrets(config, faults);
     credentials(config, faults);
     log_file(config, around, faults);
+    web::examine(&config.web, faults);
     config_file(&config.yaml_file, &["token", "broker_provisioning_password", "control.password"], faults);
     config_file(&config.choria_file, &["plugin.nats.pass"], faults);
 }

@@ -3,6 +3,7 @@
 mod command;
 mod examine;
 mod render;
+mod web;
 
 pub use command::{CheckArgs, Connect, load_and_examine, run};
 pub use examine::examine;

@@ -49,6 +49,8 @@ pub struct Config {
     pub security: Security,
     /// The web listener; `None` = off.
     pub listen: Option<ListenAddress>,
+    /// What it asks of its visitors, and its certificate.
+    pub web: WebConfig,
     /// Servers whose remote calls run at once (`in_flight`).
     pub in_flight: NonZeroUsize,
     /// Servers waiting at most (`queue`).
@@ -300,6 +302,28 @@ pub enum ListenAddress {
     },
     /// `listen`.
     At(SocketAddr),
+}
+
+/// What the web listener asks of its visitors (`web`), and its certificate (`listen_tls`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WebConfig {
+    /// The file of the token that allows changes; read anew at each use. None = nothing can be changed there.
+    pub admin_token_file: Option<PathBuf>,
+    /// The file of the token that allows looking; read anew at each use. None = everybody may look.
+    pub read_token_file: Option<PathBuf>,
+    /// Names under which pages may be asked for, beside addresses and `localhost`: `web.names` and our identity.
+    pub names: Vec<String>,
+    /// Certificate and key; none = clear text.
+    pub tls: Option<ListenTls>,
+}
+
+/// The certificate of the web listener (`listen_tls`); read anew when a file changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenTls {
+    /// The certificate, PEM, with intermediates.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
 }
 
 /// Delays of servers that failed (`retry`).

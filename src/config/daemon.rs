@@ -1,6 +1,5 @@
 //! The part of the configuration that comes from the YAML file, checked (choria.md 12.2 and our additions).
 
-use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,15 +7,15 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::checked::{
-    ClusterMode, Config, EnrollConfig, Features, ListenAddress, LogConfig, LogLevel, LogTarget, RetryConfig,
-    UpgradesConfig, VerifyKeySource,
+    ClusterMode, Config, EnrollConfig, Features, LogConfig, LogLevel, LogTarget, RetryConfig, UpgradesConfig,
+    VerifyKeySource,
 };
 use super::duration::{parse_duration, show_duration};
 use super::fault::{FaultKind, Faults, Severity};
 use super::network::Network;
 use super::raw::RawConfig;
 use super::surroundings::Surroundings;
-use super::{control, deny_list, helper};
+use super::{control, deny_list, helper, web};
 
 const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 const DEFAULT_COMPONENT: &str = "provision_mode_server";
@@ -49,6 +48,7 @@ pub(super) fn check(
             "remove it unless the broker was set up for it",
         );
     }
+    let listen = web::listen(raw, faults);
     let config = Config {
         yaml_file: around.absolute(yaml),
         choria_file: around.absolute(choria),
@@ -64,7 +64,8 @@ pub(super) fn check(
         upgrades: upgrades(raw, faults),
         broker: network.broker,
         security: network.security,
-        listen: listen(raw, faults),
+        listen,
+        web: web::check(raw, listen, network.identity.as_ref(), faults),
         in_flight,
         queue: queue.or(NonZeroUsize::new(DEFAULT_QUEUE)).unwrap_or(NonZeroUsize::MIN),
         retry: retry(raw, faults),
@@ -239,40 +240,6 @@ fn upgrades(raw: &RawConfig, faults: &mut Faults) -> UpgradesConfig {
         faults.warning("features.upgrades", what, "set upgrades_repository");
     }
     upgrades
-}
-
-fn listen(raw: &RawConfig, faults: &mut Faults) -> Option<ListenAddress> {
-    let port = u16::try_from(raw.monitor_port.unwrap_or_default()).unwrap_or_else(|_| {
-        faults.error("monitor_port", "it is no port between 0 and 65535", "0 turns the listener off");
-        0
-    });
-    let Some(text) = raw.listen.as_deref().filter(|text| !text.is_empty()) else {
-        return (port > 0).then_some(ListenAddress::Everywhere { port });
-    };
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        if port > 0 && port != address.port() {
-            let what = format!("its port {} is not that of monitor_port ({port})", address.port());
-            faults.error("listen", what, "leave the port out of `listen`, or remove monitor_port");
-        }
-        return Some(ListenAddress::At(address));
-    }
-    let Ok(ip) = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() else {
-        faults.error(
-            "listen",
-            format!("{text:?} is no address"),
-            "write for example 127.0.0.1:9090 or [::1]:9090",
-        );
-        return None;
-    };
-    if port == 0 {
-        faults.warning(
-            "listen",
-            "it has no port, so the listener stays off",
-            "write the port after the address",
-        );
-        return None;
-    }
-    Some(ListenAddress::At(SocketAddr::new(ip, port)))
 }
 
 fn retry(raw: &RawConfig, faults: &mut Faults) -> RetryConfig {

@@ -139,6 +139,8 @@ mod refused {
     #[test] fn a_subject_with_wildcards() { let loaded = yaml("control: {subject_prefix: 'a.>'}\n").load(); assert!(!loaded.faults.may_start()) }
     #[test] fn a_port_beyond_all_ports() { yaml("monitor_port: 70000\n").fault(Error, "monitor_port", "65535") }
     #[test] fn two_ports() { yaml("monitor_port: 1\nlisten: 127.0.0.1:2\n").fault(Error, "listen", "monitor_port") }
+    #[test] fn half_a_certificate() { yaml("listen: 9090\nlisten_tls: {certificate: /c}\n").fault(Error, "listen_tls.key", "missing"); yaml("listen: 9090\nlisten_tls: {key: /c}\n").fault(Error, "listen_tls.certificate", "missing") }
+    #[test] fn a_name_with_a_port() { yaml("web: {names: [a.example, 'b:1']}\n").fault(Error, "web.names[1]", "without scheme or port") }
     #[test] fn no_address() { yaml("listen: here\n").fault(Error, "listen", "here") }
     #[test] fn a_provider_that_is_none() { cfg("plugin.security.provider = fiel\nplugin.choria.middleware_hosts = b:1\n").fault(Error, "plugin.security.provider", "`file`") }
     #[test] fn a_provider_that_is_not_supported() { cfg("plugin.security.provider = pkcs11\nplugin.choria.middleware_hosts = b:1\n").fault(Error, "plugin.security.provider", "not supported") }
@@ -166,6 +168,10 @@ mod warned {
     #[test] fn no_password() { case(HELPER, FILES).fault(Warning, "broker_provisioning_password", "client_password") }
     #[test] fn an_unknown_level() { yaml("loglevel: loud\n").fault(Warning, "loglevel", "warn is used") }
     #[test] fn upgrades_without_a_repository() { yaml("features: {upgrades: true}\n").fault(Warning, "features.upgrades", "upgrades_repository") }
+    #[test] fn a_listener_for_everybody() { yaml("monitor_port: 9090\n").fault(Warning, "monitor_port", "neither TLS nor a token"); yaml("listen: 0.0.0.0:1\n").fault(Warning, "listen", "listen: 127.0.0.1") }
+    #[test] fn an_open_listener_without_tls() { yaml("listen: '[::]:1'\nweb: {read_token_file: /t}\n").fault(Warning, "listen", "no TLS") }
+    #[test] fn an_open_listener_without_a_token() { yaml("listen: 10.1.2.3:1\nlisten_tls: {certificate: /c, key: /k}\n").fault(Warning, "listen", "no token") }
+    #[test] fn a_token_without_a_listener() { yaml("web: {admin_token_file: /t}\n").fault(Warning, "web.admin_token_file", "no effect") }
     #[test] fn an_address_without_a_port() { yaml("listen: 127.0.0.1\n").fault(Warning, "listen", "no port") }
     #[test] fn a_short_ttl_in_protocol_1() { cfg(&format!("{FILES}ttl = 10\n")).fault(Warning, "ttl", "30 seconds") }
     #[test] fn half_a_client_certificate() { cfg(&format!("{ISSUER}plugin.security.choria.key = /k\n")).fault(Warning, "plugin.security.choria.key", "no effect") }
@@ -358,6 +364,25 @@ fn the_default_file_changes_nothing_and_names_every_key() {
             "{section} {key} is unknown"
         );
     }
+}
+
+#[test]
+fn a_listener_is_on_the_loopback_address_unless_told_and_says_nothing_when_it_is() {
+    let at = |text: &str| {
+        let loaded = yaml(text).load();
+        assert!(loaded.faults.list().is_empty(), "{text}: {:?}", loaded.faults.list());
+        loaded.config.unwrap().listen
+    };
+    let loopback = Some(ListenAddress::At(([127, 0, 0, 1], 9090).into()));
+    for text in ["listen: 9090\n", "listen: ':9090'\n", "listen: '9090'\n", "listen: 127.0.0.1:9090\n"] {
+        assert_eq!(at(text), loopback, "{text}");
+    }
+    assert_eq!(at("listen: 127.0.0.1\nmonitor_port: 9090\n"), loopback);
+    let guarded =
+        "listen: 0.0.0.0:9090\nlisten_tls: {certificate: /c, key: /k}\nweb: {read_token_file: /t}\n";
+    assert!(at(guarded).is_some());
+    let config = yaml("listen: 9090\nweb: {names: [fleet.example.net]}\n").config();
+    assert_eq!(config.web.names, ["fleet.example.net", "prov.example.net"], "and our own name");
 }
 
 #[test]

@@ -17,12 +17,13 @@ pub mod raw;
 mod section;
 mod shell;
 pub mod surroundings;
+mod web;
 pub mod yaml;
 
 pub use checked::{
     BrokerAddress, BrokerConfig, COLLECTIVE, ClusterMode, Config, EnrollConfig, Features, HelperCommand,
-    HelperConfig, HelperProtocol, ListenAddress, LogConfig, LogLevel, LogTarget, RetryConfig, Security,
-    ServerSource, TlsFiles, UpgradesConfig, VerifyKeySource,
+    HelperConfig, HelperProtocol, ListenAddress, ListenTls, LogConfig, LogLevel, LogTarget, RetryConfig,
+    Security, ServerSource, TlsFiles, UpgradesConfig, VerifyKeySource, WebConfig,
 };
 pub use control::{ControlConfig, ControlLogin};
 pub use deny_list::DEFAULT_DENY_LIST;

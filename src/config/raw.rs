@@ -44,6 +44,8 @@ pub const KEYS: &[(&str, &[&str])] = &[
             "queue",
             "retry",
             "listen",
+            "listen_tls",
+            "web",
             "state_dir",
             "control",
             "cluster",
@@ -66,6 +68,8 @@ pub const KEYS: &[(&str, &[&str])] = &[
             "key",
         ],
     ),
+    ("listen_tls", &["certificate", "key"]),
+    ("web", &["admin_token_file", "read_token_file", "names"]),
     ("cluster", &["mode"]),
 ];
 
@@ -105,6 +109,8 @@ pub struct RawConfig {
     pub queue: Option<i64>,
     pub retry: RawRetry,
     pub listen: Option<String>,
+    pub listen_tls: RawListenTls,
+    pub web: RawWeb,
     pub state_dir: Option<String>,
     pub control: RawControl,
     pub cluster: RawCluster,
@@ -152,6 +158,23 @@ pub struct RawControl {
     pub key: Option<String>,
 }
 
+/// `listen_tls`.
+#[derive(Debug, Default, Clone)]
+#[expect(missing_docs, reason = "the fields are the section's keys")]
+pub struct RawListenTls {
+    pub certificate: Option<String>,
+    pub key: Option<String>,
+}
+
+/// `web`.
+#[derive(Debug, Default, Clone)]
+#[expect(missing_docs, reason = "the fields are the section's keys")]
+pub struct RawWeb {
+    pub admin_token_file: Option<String>,
+    pub read_token_file: Option<String>,
+    pub names: Option<Vec<String>>,
+}
+
 /// `cluster`.
 #[derive(Debug, Default, Clone)]
 #[expect(missing_docs, reason = "the fields are the section's keys")]
@@ -193,7 +216,7 @@ impl RawConfig {
             helper_env: top.list("helper_env"),
             in_flight: top.integer("in_flight"),
             queue: top.integer("queue"),
-            listen: top.text("listen"),
+            listen: top.text_or_number("listen"),
             state_dir: top.text("state_dir"),
             strict: top.boolean("strict"),
             ..Self::default()
@@ -228,6 +251,18 @@ impl RawConfig {
                 key: control.text("key"),
             };
             control.finish();
+        }
+        if let Some(mut tls) = top.section("listen_tls") {
+            raw.listen_tls = RawListenTls { certificate: tls.text("certificate"), key: tls.text("key") };
+            tls.finish();
+        }
+        if let Some(mut web) = top.section("web") {
+            raw.web = RawWeb {
+                admin_token_file: web.text("admin_token_file"),
+                read_token_file: web.text("read_token_file"),
+                names: web.list("names"),
+            };
+            web.finish();
         }
         if let Some(mut cluster) = top.section("cluster") {
             raw.cluster = RawCluster { mode: cluster.text("mode") };

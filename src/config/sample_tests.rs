@@ -14,7 +14,7 @@ fn sample(yaml: &str, cfg: &str) -> (Config, Vec<String>) {
 #[test]
 fn a_plain_site() {
     let (config, warned) = sample(include_str!("samples/plain.yaml"), include_str!("samples/plain.cfg"));
-    assert_eq!(warned, ["choria_insecure"]);
+    assert_eq!(warned, ["choria_insecure", "monitor_port"], "a listener for everybody");
     assert_eq!((config.workers.get(), config.site.as_str()), (4, "testing"));
     assert_eq!(config.log.target, LogTarget::File("/var/log/choria-provisioner.log".into()));
     assert_eq!(config.enroll.server_jwt_validity, Duration::from_hours(14 * 24));
@@ -28,7 +28,11 @@ fn an_x509_site() {
         &include_str!("samples/x509.yaml").replace("/etc/choria-provisioner/signer-public.pem", "signer.pem"),
         include_str!("samples/x509.cfg"),
     );
-    assert_eq!(warned, ["management"], "a key of older Provisioners, which nobody reads any more");
+    assert_eq!(
+        warned,
+        ["monitor_port", "management"],
+        "a key of older Provisioners, which nobody reads any more"
+    );
     assert_eq!(config.helper.command.argv()[1..], ["--ca", "Site CA", "--site", "north 1"]);
     assert_eq!(
         config.enroll.deny_list.iter().map(regex::Regex::as_str).collect::<Vec<_>>()[1..],

@@ -97,6 +97,14 @@ impl Section<'_> {
         }
     }
 
+    /// A text, or a whole number as it stands: for what is a port as well as an address.
+    pub fn text_or_number(&mut self, key: &str) -> Option<String> {
+        let is_number = self.entries.iter().any(|(known, node)| {
+            known.text.eq_ignore_ascii_case(key) && matches!(node.value, Value::Integer(_))
+        });
+        if is_number { self.integer(key).map(|number| number.to_string()) } else { self.text(key) }
+    }
+
     pub fn boolean(&mut self, key: &str) -> Option<bool> {
         let node = self.take(key)?;
         match &node.value {

@@ -56,6 +56,12 @@ pub fn redacted(config: &Config) -> Value {
             ListenAddress::Everywhere { port } => format!("every address, port {port}"),
             ListenAddress::At(address) => address.to_string(),
         }),
+        "listen_tls": config.web.tls.as_ref().map(|tls| json!({"certificate": tls.certificate, "key": tls.key})),
+        "web": {
+            "admin_token_file": config.web.admin_token_file,
+            "read_token_file": config.web.read_token_file,
+            "names": config.web.names,
+        },
         "in_flight": config.in_flight,
         "queue": config.queue,
         "retry": {

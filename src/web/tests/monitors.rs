@@ -1,156 +1,15 @@
-//! The pages over real sockets, byte by byte.
+//! What monitors ask for, over real sockets.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 
-use quartermaster_actors::control::{ControlHandle, PausedBy, RunState};
-use quartermaster_actors::fleet::{Counts, FleetHandle, FleetSnapshot};
-use quartermaster_actors::journal::JournalHandle;
-use quartermaster_actors::link::{LinkSnapshot, LinkState};
-use quartermaster_actors::metrics::{MetricsHandle, MetricsKeeper, Recorder};
-use quartermaster_actors::supervise::{Ending, Force, Overseer, OverseerHandle, OverseerSettings, Slot};
-use tokio::sync::watch;
+use quartermaster_actors::control::RunState;
+use quartermaster_actors::link::LinkState;
+use quartermaster_actors::supervise::{Ending, Force};
 
-use super::*;
+use super::support::*;
 use crate::config::ListenAddress;
-use crate::operate::{About, Audit, ClusterView, Operator, OperatorParts};
-
-const SOON: Duration = Duration::from_secs(20);
-
-/// A web server on a free port, with a state the test can change.
-struct Site {
-    address: SocketAddr,
-    run_state: watch::Sender<RunState>,
-    link: Arc<Mutex<LinkState>>,
-    metrics: MetricsHandle,
-    overseer: OverseerHandle,
-    handle: actix_web::dev::ServerHandle,
-}
-
-/// An answer, taken apart.
-#[derive(Debug)]
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
-}
-
-impl Answer {
-    fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.body).unwrap()
-    }
-}
-
-impl Site {
-    async fn open() -> Self {
-        let recorder = Recorder::new("lab").unwrap();
-        let metrics = MetricsHandle::new();
-        let keeper = MetricsKeeper::owned(&metrics, &recorder);
-        let settings =
-            OverseerSettings { ping_every: Duration::from_millis(20), ..OverseerSettings::default() };
-        let overseer = Overseer::launch(settings, vec![Box::new(keeper)], Arc::new(|_| {}));
-        let mut states = overseer.subscribe();
-        let running = states.wait_for(quartermaster_actors::supervise::SupervisionSnapshot::all_running);
-        tokio::time::timeout(SOON, running).await.unwrap().unwrap();
-
-        let link = Arc::new(Mutex::new(connected()));
-        let link_read = Arc::clone(&link);
-        let (operator, run_state) =
-            operator(&overseer, Arc::new(move || snapshot(link_read.lock().unwrap().clone())));
-        let state = WebState { metrics: metrics.clone(), operator };
-        let bound = BoundWeb::bind(ListenAddress::At(([127, 0, 0, 1], 0).into())).unwrap();
-        let address = bound.addresses()[0];
-        let web = bound.serve(state).unwrap();
-        actix_rt::spawn(web.server);
-        Self { address, run_state, link, metrics, overseer, handle: web.handle }
-    }
-
-    /// Sends these bytes on a connection of its own and reads to the end.
-    async fn raw(&self, request: String) -> Answer {
-        let address = self.address;
-        let read = tokio::task::spawn_blocking(move || {
-            let mut stream = TcpStream::connect(address).unwrap();
-            stream.set_read_timeout(Some(SOON)).unwrap();
-            stream.write_all(request.as_bytes()).unwrap();
-            let mut text = String::new();
-            stream.read_to_string(&mut text).unwrap();
-            text
-        });
-        let text = read.await.unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text:?}"));
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
-    }
-
-    async fn ask(&self, method: &str, path: &str) -> Answer {
-        let host = self.address;
-        self.raw(format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
-    }
-
-    async fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path).await
-    }
-
-    async fn close(self) {
-        self.handle.stop(false).await;
-        // Short, since a test may leave an actor behind that never answers.
-        self.overseer.stop(Duration::from_secs(1)).await;
-    }
-}
-
-/// An operator whose actors are down and whose run state the test decides.
-fn operator(
-    overseer: &OverseerHandle,
-    link: Arc<dyn Fn() -> LinkSnapshot + Send + Sync>,
-) -> (Operator, watch::Sender<RunState>) {
-    let (run_state, read) = watch::channel(RunState::working());
-    let counts = Counts { waiting: 3, in_flight: 2, ..Counts::default() };
-    let (_, fleet) = watch::channel(FleetSnapshot { counts, ..FleetSnapshot::default() });
-    let operator = Operator::new(OperatorParts {
-        about: About { instance: "prov1.example.net".to_owned(), site: "lab".to_owned(), cluster: "off" },
-        config: serde_json::json!({}),
-        control: ControlHandle::new(Slot::new("control", 1), read),
-        fleet: FleetHandle::new(Slot::new("fleet", 1), fleet),
-        journal: JournalHandle::in_memory(),
-        look: Arc::new(|| Ok(())),
-        link,
-        cluster: Arc::new(ClusterView::default),
-        overseer: overseer.clone(),
-        audit: Audit::new(None, None),
-        started: Instant::now(),
-    });
-    (operator, run_state)
-}
-
-fn connected() -> LinkState {
-    LinkState::Connected {
-        server: "broker.example.net:4222".to_owned(),
-        server_name: "broker".to_owned(),
-        max_payload: 1 << 20,
-    }
-}
-
-fn connecting(last_error: &str, refused: bool) -> LinkState {
-    LinkState::Connecting { rounds: 2, last_error: last_error.to_owned(), refused }
-}
-
-fn snapshot(state: LinkState) -> LinkSnapshot {
-    LinkSnapshot {
-        state,
-        since: Duration::from_secs(5),
-        connects: 1,
-        refused_logins: 0,
-        pending: 4,
-        requests: 10,
-        replies: 6,
-        late: 0,
-        rejected: 0,
-        conflicts: 0,
-        dropped: 0,
-    }
-}
+use crate::web::{BoundWeb, WebError};
 
 #[actix_web::test]
 async fn metrics_are_served_as_prometheus_text() {
@@ -239,11 +98,6 @@ async fn a_paused_instance_is_ready_and_says_that_it_is_paused() {
     check_ready(paused(), connected(), 200, ready_as("paused")).await;
 }
 
-fn paused() -> RunState {
-    let by = PausedBy { who: "kim".to_owned(), why: "maintenance".to_owned(), since: 1_700_000_000 };
-    RunState { paused: Some(Arc::new(by)), ..RunState::working() }
-}
-
 #[actix_web::test]
 async fn a_draining_instance_is_not_ready() {
     let draining = RunState { draining: true, ..RunState::working() };
@@ -285,11 +139,11 @@ async fn the_status_holds_run_state_link_fleet_and_actors() {
 }
 
 #[actix_web::test]
-async fn the_index_links_every_page() {
+async fn the_page_links_what_monitors_ask_for() {
     let site = Site::open().await;
     let index = site.get("/").await;
     assert_eq!(index.status, 200);
-    for page in ["/metrics", "/healthz", "/readyz", "/api/v1/status"] {
+    for page in ["/metrics", "/healthz", "/readyz", "/api/v1/status", "/api/v1/openapi.json"] {
         assert!(index.body.contains(&format!("href=\"{page}\"")), "{page}");
         assert_eq!(site.get(page).await.status, 200, "{page}");
     }
@@ -345,14 +199,14 @@ async fn nonsense_on_the_wire_is_answered_or_dropped_and_the_next_request_works(
 fn an_address_that_is_taken_is_a_clear_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let error = BoundWeb::bind(ListenAddress::At(address)).unwrap_err();
+    let error = BoundWeb::bind(ListenAddress::At(address), false).unwrap_err();
     assert_eq!(error.to_string(), format!("could not listen for web requests on {address}"));
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("in use"));
 }
 
 #[test]
 fn everywhere_answers_on_the_loopback_of_ipv4_too() {
-    let bound = BoundWeb::bind(ListenAddress::Everywhere { port: 0 }).unwrap();
+    let bound = BoundWeb::bind(ListenAddress::Everywhere { port: 0 }, false).unwrap();
     let port = bound.addresses()[0].port();
     assert_ne!(port, 0);
     assert!(bound.addresses().iter().all(|address| address.ip().is_unspecified() && address.port() == port));
@@ -361,8 +215,8 @@ fn everywhere_answers_on_the_loopback_of_ipv4_too() {
 
 #[test]
 fn a_port_taken_everywhere_is_a_clear_error() {
-    let taken = BoundWeb::bind(ListenAddress::Everywhere { port: 0 }).unwrap();
+    let taken = BoundWeb::bind(ListenAddress::Everywhere { port: 0 }, false).unwrap();
     let port = taken.addresses()[0].port();
-    let error = BoundWeb::bind(ListenAddress::Everywhere { port }).unwrap_err();
+    let error = BoundWeb::bind(ListenAddress::Everywhere { port }, false).unwrap_err();
     assert!(matches!(error, WebError::Bind { .. }), "{error:?}");
 }

@@ -1,0 +1,9 @@
+mod access;
+mod browse;
+mod document;
+mod events;
+mod monitors;
+mod samples;
+mod schema;
+mod support;
+mod tls;
