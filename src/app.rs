@@ -7,6 +7,7 @@ mod desk;
 mod ending;
 mod kept;
 mod operate;
+mod pace;
 mod positions;
 mod service;
 pub(crate) mod settings;
@@ -32,6 +33,7 @@ use self::build::{Parts, build};
 use self::cluster::Cluster;
 pub use self::connect::{ConnectReport, connect_check};
 use self::ending::{Ended, Ending};
+pub use self::pace::Pace;
 pub use self::positions::{Positions, Watching};
 use self::service::Service;
 use self::signals::{PidFile, Signals};
@@ -56,6 +58,8 @@ pub struct RunOptions {
     pub pid_file: Option<PathBuf>,
     /// How closely the actors are watched.
     pub watching: Watching,
+    /// How long the network is waited for.
+    pub pace: Pace,
 }
 
 /// Why an instance could not be started.
@@ -130,7 +134,7 @@ impl App {
             config.listen.map(|listen| BoundWeb::bind(listen, config.web.tls.is_some())).transpose()?;
         let watching = options.watching;
         let Parts { recorder, control, fleet, journal, link, metrics, cluster, positions, mut wards } =
-            build(config, watching.hosts_every)?;
+            build(config, watching.hosts_every, options.pace)?;
         let mut service = Service::build(config, &link);
         wards.extend(service.wards());
         let observer = recorder.clone();

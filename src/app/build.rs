@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use super::cluster::{self, Cluster};
 use super::kept::{Kept, kept, paused, wall_ms};
 use super::positions::Positions;
-use super::{AppError, settings};
+use super::{AppError, Pace, settings};
 use crate::config::{ClusterMode, Config};
 
 /// The component of an ordinary server.
@@ -44,7 +44,7 @@ pub(super) struct Parts {
 }
 
 /// Makes every handle and every owner's record; nothing runs yet.
-pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<Parts, AppError> {
+pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace) -> Result<Parts, AppError> {
     let elected = config.cluster == ClusterMode::Election;
     let recorder = if elected {
         Recorder::in_election(&config.site, config.identity.as_str())?
@@ -71,7 +71,7 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration) -> Result<P
     let (vault, vault_keeper) = VaultKeeper::owned(settings::vault(config), Outside::real());
 
     let discovery_slot = Slot::new("discovery", MAX_ASKS);
-    let link = build_link(config, &vault, &recorder, &discovery_slot);
+    let link = build_link(config, pace, &vault, &recorder, &discovery_slot);
     let broker_link = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
 
     let (helper, helper_slot, helper_runner) = build_helper(config, &control, &recorder);
@@ -181,11 +181,13 @@ fn owned_controller(
 
 pub(super) fn build_link(
     config: &Config,
+    pace: Pace,
     vault: &VaultHandle,
     recorder: &Recorder,
     discovery: &Slot<Discoverer>,
 ) -> LinkHandle {
     let mut settings = settings::link(config);
+    pace.set(&mut settings);
     let mut components = vec![config.lifecycle_component.as_str(), SERVER];
     components.dedup();
     for component in components {

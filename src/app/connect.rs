@@ -9,7 +9,7 @@ use quartermaster_actors::supervise::{Overseer, OverseerSettings, Owned, Restart
 use quartermaster_actors::vault::{Outside, VaultKeeper};
 
 use super::build::build_link;
-use super::{STOP_WITHIN, settings};
+use super::{Pace, STOP_WITHIN, settings};
 use crate::config::Config;
 
 /// How long a login may take.
@@ -35,7 +35,7 @@ pub fn connect_check(config: &Arc<Config>) -> Result<ConnectReport, String> {
             Recorder::new(&config.site).map_err(|error| quartermaster_actors::text::chain(&error))?;
         let vault = VaultKeeper::start_alone(settings::vault(&config), Outside::real());
         let discovery = Slot::new("discovery", 1);
-        let link = build_link(&config, &vault, &recorder, &discovery);
+        let link = build_link(&config, Pace::default(), &vault, &recorder, &discovery);
         let owned = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
         let overseer = Overseer::launch(OverseerSettings::default(), vec![Box::new(owned)], Arc::new(|_| ()));
         let connected = link.ready(CONNECT_WITHIN).await;

@@ -60,6 +60,8 @@ pub struct FleetSettings {
     pub patience: Duration,
     /// Start the servers evenly over this long; zero for all at once.
     pub ramp: Duration,
+    /// Start none: each stays down until [`FleetHandle::power_on`].
+    pub powered_off: bool,
     /// Repeats keys, delays and faults.
     pub seed: u64,
     /// RSA keys shared by all certificate requests; as many as servers for a key each.
@@ -86,6 +88,7 @@ impl FleetSettings {
             user: None,
             patience: Duration::from_secs(10),
             ramp: Duration::ZERO,
+            powered_off: false,
             seed: 1,
             rsa_keys: 4,
         }
@@ -219,6 +222,7 @@ impl Fleet {
                 subscriptions,
                 own,
                 ramp,
+                powered_off: settings.powered_off,
                 orders,
                 stop: stop.clone(),
             };
@@ -313,6 +317,11 @@ impl FleetHandle {
     /// no such server, or too many orders wait.
     pub fn cut_power(&self, identity: &str, down: Option<Duration>) -> bool {
         self.groups.iter().any(|group| group.order(identity, Order::CutPower { down }))
+    }
+
+    /// Starts a server that has not been started yet. False as with [`Self::cut_power`].
+    pub fn power_on(&self, identity: &str) -> bool {
+        self.groups.iter().any(|group| group.order(identity, Order::PowerOn))
     }
 
     /// Every server.

@@ -35,6 +35,8 @@ pub(super) struct Group {
 pub(super) enum Order {
     /// Its power is cut, and comes back after this long; none: never.
     CutPower { down: Option<Duration> },
+    /// It is started for the first time.
+    PowerOn,
 }
 
 impl Group {
@@ -96,6 +98,8 @@ pub(super) struct Task {
     pub(super) own: bool,
     /// Start the servers evenly over this long.
     pub(super) ramp: Duration,
+    /// Start nobody before an order says so.
+    pub(super) powered_off: bool,
     pub(super) orders: mpsc::Receiver<(usize, Order)>,
     pub(super) stop: CancellationToken,
 }
@@ -123,7 +127,9 @@ impl Task {
     async fn work(mut self) -> Result<(), ConnectError> {
         let mut live = Live { client: None, inbox: SelectAll::new(), timers: BTreeMap::new(), next: 0 };
         self.connect(&mut live).await?;
-        self.start(&mut live).await?;
+        if !self.powered_off {
+            self.start(&mut live).await?;
+        }
         loop {
             let due = live.timers.first_key_value().map(|((at, _), _)| *at);
             tokio::select! {
@@ -131,8 +137,12 @@ impl Task {
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.fire(&mut live).await?;
                 }
-                Some((position, Order::CutPower { down })) = self.orders.recv() => {
-                    let actions = self.group.act(position, |server| server.cut_power(down, clock::now()));
+                Some((position, order)) = self.orders.recv() => {
+                    let now = clock::now();
+                    let actions = self.group.act(position, |server| match order {
+                        Order::CutPower { down } => server.cut_power(down, now),
+                        Order::PowerOn => server.power_on(now),
+                    });
                     self.perform(&mut live, position, actions).await?;
                 }
                 else => {

@@ -46,11 +46,18 @@ impl Server {
         }
     }
 
+    /// The machine is switched on for the first time; one that was on before stays as it is.
+    pub fn power_on(&mut self, now: WallClock) -> Vec<Action> {
+        if self.record.phase == Phase::Down { self.start(now) } else { Vec::new() }
+    }
+
     /// The machine loses its power, whatever it is doing, and has it again after `down`; none: never. What is on its disk
-    /// stays, and nobody is told. A machine that is gone already stays as it is.
+    /// stays, and nobody is told. A machine that is gone already stays as it is, but one without power may lose it for good.
     pub fn cut_power(&mut self, down: Option<Duration>, now: WallClock) -> Vec<Action> {
-        if matches!(self.record.phase, Phase::Down | Phase::Off | Phase::Vanished | Phase::Stopped) {
-            return Vec::new();
+        match self.record.phase {
+            Phase::Down | Phase::Vanished | Phase::Stopped => return Vec::new(),
+            Phase::Off if down.is_some() => return Vec::new(),
+            _ => {}
         }
         let now = self.own_time(now);
         self.vanish(down, now)
@@ -71,6 +78,7 @@ impl Server {
         self.lock = None;
         self.ecdh = None;
         let Some(down) = back else {
+            self.powered_at = None;
             let mut actions = self.enter(Phase::Vanished);
             actions.push(Action::Leave);
             return actions;

@@ -253,11 +253,11 @@ impl Drop for FleetKeeper {
         for running in self.running.values() {
             running.addr.do_send(CycleStopAsked);
         }
-        // The threads of cycles that still run end with the process.
+        // Those run to their end on a thread that nobody else will use.
+        let every = self.settings.host_ping_every;
         for thread in self.threads.drain(..) {
-            if self.running.is_empty() {
-                thread.stop();
-            }
+            let on_it = self.running.values().filter(|running| running.thread == thread.number());
+            thread.stop_after(on_it.map(|running| running.addr.clone()).collect(), every);
         }
     }
 }

@@ -1,29 +1,35 @@
 //! What others ask of the link, and what it answers.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quartermaster_proto::choria::Identity;
 use tracing::Span;
 use zeroize::Zeroizing;
 
-/// Raised once two different replies to one request of a cycle have arrived. It belongs to the cycle, which reads it
-/// before `configure`; the link keeps only a weak hold of it. It knows the cycle's span, so that what the link has to say
-/// about a cycle is said inside it.
+/// What the link tells a cycle about its requests as a whole, beside the answers to each: raised once two different replies
+/// to one request have arrived, and a note of every reply that came after its request was given up. It belongs to the cycle,
+/// which reads it before each step; the link keeps only a weak hold of it. It knows the cycle's span, so that what the link
+/// has to say about a cycle is said inside it.
 #[derive(Debug, Clone, Default)]
 pub struct ConflictFlag(Arc<Raised>);
 
 #[derive(Debug)]
 struct Raised {
     is_up: AtomicBool,
+    /// The actions whose replies were late, in the order of their arrival.
+    late: Mutex<Vec<&'static str>>,
     cycle: Span,
 }
 
+/// Late replies of one cycle that are noted; it makes few more requests than that.
+const MAX_LATE: usize = 64;
+
 impl Default for Raised {
     fn default() -> Self {
-        Self { is_up: AtomicBool::default(), cycle: Span::none() }
+        Self { is_up: AtomicBool::default(), late: Mutex::default(), cycle: Span::none() }
     }
 }
 
@@ -39,7 +45,7 @@ impl ConflictFlag {
 
     /// A flag that is down, of the cycle with this span.
     pub fn of_cycle(cycle: Span) -> Self {
-        Self(Arc::new(Raised { is_up: AtomicBool::default(), cycle }))
+        Self(Arc::new(Raised { cycle, ..Raised::default() }))
     }
 
     /// The span of its cycle.
@@ -55,6 +61,20 @@ impl ConflictFlag {
     /// True once raised.
     pub fn is_raised(&self) -> bool {
         self.0.is_up.load(Ordering::SeqCst)
+    }
+
+    /// Notes a reply to `action` whose request had been given up: the host has done that work now, however much later.
+    pub fn note_late(&self, action: &'static str) {
+        let mut late = self.0.late.lock().unwrap_or_else(PoisonError::into_inner);
+        if late.len() < MAX_LATE {
+            late.push(action);
+        }
+    }
+
+    /// How many replies to `action` were late so far.
+    pub fn late(&self, action: &str) -> usize {
+        let late = self.0.late.lock().unwrap_or_else(PoisonError::into_inner);
+        late.iter().filter(|known| **known == action).count()
     }
 
     /// A hold that does not keep it alive.

@@ -3,7 +3,8 @@
 //! A reply counts when its hash holds and its request, sender and agent are the ones asked. One that does not count never
 //! ends a call: whoever races the host with rubbish gains nothing. It only brings the end closer, so that a broken host
 //! is not waited for to the full deadline. A second reply with another payload, also one that comes after the first was
-//! delivered, raises the cycle's flag (choria.md 13.15).
+//! delivered, raises the cycle's flag (choria.md 13.15). A reply to a request that was given up is noted there: the host did
+//! that work after later requests perhaps, since a broker that froze may deliver what it held once it goes on.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -77,19 +78,21 @@ struct Waiting<T> {
     invalid: Option<String>,
 }
 
-struct Answered {
+/// A request that has ended, remembered for what may still arrive.
+struct Ended {
     identity: Identity,
     agent: &'static str,
     action: &'static str,
     conflict: WeakConflictFlag,
-    digest: Vec<u8>,
+    /// Of the payload that answered it; none when it was given up unanswered.
+    digest: Option<Vec<u8>>,
     until: Instant,
     examined: u8,
 }
 
 enum Entry<T> {
     Waiting(Waiting<T>),
-    Answered(Answered),
+    Ended(Ended),
 }
 
 /// The table. `T` is whoever waits for an answer.
@@ -100,7 +103,7 @@ pub struct Pending<T> {
     capacity: usize,
     entries: HashMap<String, Entry<T>>,
     deadlines: BTreeMap<(Instant, u64), String>,
-    answered: VecDeque<String>,
+    ended: VecDeque<String>,
     serial: u64,
 }
 
@@ -115,7 +118,7 @@ impl<T> Pending<T> {
             capacity,
             entries: HashMap::new(),
             deadlines: BTreeMap::new(),
-            answered: VecDeque::new(),
+            ended: VecDeque::new(),
             serial: 0,
         }
     }
@@ -125,10 +128,10 @@ impl<T> Pending<T> {
         self.deadlines.len()
     }
 
-    /// How many answered requests are remembered.
+    /// How many requests that have ended are remembered.
     #[cfg(test)]
     pub fn remembered(&self) -> usize {
-        self.answered.len()
+        self.ended.len()
     }
 
     /// Enters a request that is about to be sent. Gives it back when the table is full.
@@ -162,7 +165,7 @@ impl<T> Pending<T> {
     pub fn cycle_of(&self, id: &str) -> Option<ConflictFlag> {
         match self.entries.get(id)? {
             Entry::Waiting(waiting) => Some(waiting.expected.conflict.clone()),
-            Entry::Answered(answered) => answered.conflict.upgrade(),
+            Entry::Ended(ended) => ended.conflict.upgrade(),
         }
     }
 
@@ -170,8 +173,8 @@ impl<T> Pending<T> {
     pub fn handle(&mut self, id: &str, bytes: &[u8], now: Instant) -> Heard<T> {
         match self.entries.get_mut(id) {
             None => Heard::Late,
-            Some(Entry::Answered(answered)) => {
-                let heard = again(answered, id, self.generation, bytes, now);
+            Some(Entry::Ended(ended)) => {
+                let heard = again(ended, id, self.generation, bytes, now);
                 if matches!(heard, Heard::Late) {
                     self.entries.remove(id);
                 }
@@ -205,24 +208,29 @@ impl<T> Pending<T> {
         let Some(Entry::Waiting(waiting)) = self.entries.remove(id) else { return Heard::Late };
         self.deadlines.remove(&waiting.key);
         self.forget(SWEEP, now);
-        if self.answered.len() < self.capacity {
-            let answered = Answered {
-                identity: waiting.expected.identity,
-                agent: waiting.expected.agent,
-                action: waiting.expected.action,
-                conflict: waiting.expected.conflict.downgrade(),
-                digest: digest(&payload),
-                until: now + self.memory,
-                examined: waiting.examined,
-            };
-            self.entries.insert(id.to_owned(), Entry::Answered(answered));
-            self.answered.push_back(id.to_owned());
-        }
+        self.remember(id, &waiting, Some(digest(&payload)), now);
         let took = now.saturating_duration_since(waiting.sent);
         Heard::Answered { waiter: waiting.expected.waiter, answer: Answer { payload, took } }
     }
 
-    /// Ends every call whose time is up, and forgets some answered ones whose cycle is over.
+    fn remember(&mut self, id: &str, waiting: &Waiting<T>, digest: Option<Vec<u8>>, now: Instant) {
+        if self.ended.len() >= self.capacity {
+            return;
+        }
+        let ended = Ended {
+            identity: waiting.expected.identity.clone(),
+            agent: waiting.expected.agent,
+            action: waiting.expected.action,
+            conflict: waiting.expected.conflict.downgrade(),
+            digest,
+            until: now + self.memory,
+            examined: waiting.examined,
+        };
+        self.entries.insert(id.to_owned(), Entry::Ended(ended));
+        self.ended.push_back(id.to_owned());
+    }
+
+    /// Ends every call whose time is up, and forgets some that have ended and whose cycle is over.
     pub fn expire(&mut self, now: Instant) -> Vec<(T, CallError)> {
         let mut ended = Vec::new();
         while let Some(first) = self.deadlines.first_entry() {
@@ -230,8 +238,9 @@ impl<T> Pending<T> {
                 break;
             }
             let id = first.remove();
-            if let Some(Entry::Waiting(waiting)) = self.entries.remove(&id) {
-                let error = match waiting.invalid {
+            if let Some(Entry::Waiting(mut waiting)) = self.entries.remove(&id) {
+                self.remember(&id, &waiting, None, now);
+                let error = match waiting.invalid.take() {
                     Some(reason) => CallError::Malformed { reason },
                     None => CallError::TimedOut { after: now.saturating_duration_since(waiting.sent) },
                 };
@@ -259,10 +268,10 @@ impl<T> Pending<T> {
     /// Empties the table and gives back whoever waits.
     pub fn clear(&mut self) -> Vec<T> {
         self.deadlines.clear();
-        self.answered.clear();
+        self.ended.clear();
         let waiting = self.entries.drain().filter_map(|(_, entry)| match entry {
             Entry::Waiting(waiting) => Some(waiting.expected.waiter),
-            Entry::Answered(_) => None,
+            Entry::Ended(_) => None,
         });
         waiting.collect()
     }
@@ -272,18 +281,16 @@ impl<T> Pending<T> {
         self.deadlines.first_key_value().map(|(key, _)| key.0)
     }
 
-    /// Looks at the `count` answered requests that have not been looked at for longest.
+    /// Looks at the `count` requests that have ended and have not been looked at for longest.
     fn forget(&mut self, count: usize, now: Instant) {
-        for _ in 0..count.min(self.answered.len()) {
-            let Some(id) = self.answered.pop_front() else { return };
+        for _ in 0..count.min(self.ended.len()) {
+            let Some(id) = self.ended.pop_front() else { return };
             let keep = match self.entries.get(&id) {
-                Some(Entry::Answered(answered)) => {
-                    answered.until > now && answered.conflict.upgrade().is_some()
-                }
+                Some(Entry::Ended(ended)) => ended.until > now && ended.conflict.upgrade().is_some(),
                 _ => continue,
             };
             if keep {
-                self.answered.push_back(id);
+                self.ended.push_back(id);
             } else {
                 self.entries.remove(&id);
             }
@@ -291,28 +298,22 @@ impl<T> Pending<T> {
     }
 }
 
-fn again<T>(
-    answered: &mut Answered,
-    id: &str,
-    generation: Generation,
-    bytes: &[u8],
-    now: Instant,
-) -> Heard<T> {
-    let Some(flag) = answered.conflict.upgrade().filter(|_| answered.until > now) else { return Heard::Late };
-    if answered.examined >= MAX_EXAMINED {
+fn again<T>(ended: &mut Ended, id: &str, generation: Generation, bytes: &[u8], now: Instant) -> Heard<T> {
+    let Some(flag) = ended.conflict.upgrade().filter(|_| ended.until > now) else { return Heard::Late };
+    if ended.examined >= MAX_EXAMINED {
         return Heard::Excess;
     }
-    answered.examined += 1;
-    match judge(bytes, generation, id, &answered.identity, answered.agent) {
-        Err(reason) => Heard::Rejected { identity: answered.identity.clone(), reason },
-        Ok(payload) if digest(&payload) == answered.digest => Heard::Repeated,
-        Ok(_) => {
+    ended.examined += 1;
+    match (judge(bytes, generation, id, &ended.identity, ended.agent), &ended.digest) {
+        (Err(reason), _) => Heard::Rejected { identity: ended.identity.clone(), reason },
+        (Ok(_), None) => {
+            flag.note_late(ended.action);
+            Heard::Late
+        }
+        (Ok(payload), Some(known)) if digest(&payload) == *known => Heard::Repeated,
+        (Ok(_), Some(_)) => {
             flag.raise();
-            Heard::Conflict {
-                identity: answered.identity.clone(),
-                agent: answered.agent,
-                action: answered.action,
-            }
+            Heard::Conflict { identity: ended.identity.clone(), agent: ended.agent, action: ended.action }
         }
     }
 }

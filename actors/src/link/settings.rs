@@ -122,7 +122,8 @@ pub struct LinkSettings {
     pub lost_grace: Duration,
     /// How long an answered request is remembered, to notice a second, different reply.
     pub conflict_memory: Duration,
-    /// Time between pings on an idle connection; two unanswered ones end it.
+    /// Time between pings on an idle connection; two unanswered ones end it. Short enough that a broker that froze, or a link
+    /// that is half open, is noticed before the calls that went over it have run out of time.
     pub ping_interval: Duration,
     /// Factor on the waits between rounds of connecting; 1 outside of tests.
     pub backoff_scale: f64,
@@ -152,7 +153,7 @@ impl LinkSettings {
             reconnect_grace: Duration::from_secs(5),
             lost_grace: Duration::from_secs(8),
             conflict_memory: Duration::from_mins(1),
-            ping_interval: Duration::from_secs(30),
+            ping_interval: Duration::from_secs(5),
             backoff_scale: 1.0,
             max_pending: 65_536,
             events: Vec::new(),

@@ -179,10 +179,15 @@ fn a_power_cut_keeps_the_disk_and_forgets_the_lock() {
 
 #[test]
 fn a_power_cut_for_good_is_the_end() {
-    let mut bench = Bench::v1();
-    bench.server.cut_power(None, bench.now);
-    bench.wake(1000);
-    assert_eq!(bench.server.record().phase, Phase::Vanished);
+    for off_before in [false, true] {
+        let mut bench = Bench::v1();
+        if off_before {
+            bench.server.cut_power(Some(Duration::from_secs(3)), bench.now);
+        }
+        bench.server.cut_power(None, bench.now);
+        bench.wake(1000);
+        assert_eq!(bench.server.record().phase, Phase::Vanished);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@ mod authority;
 mod broker;
 mod daemon;
 pub mod link;
+pub mod proxy;
 mod require;
 mod wait;
 

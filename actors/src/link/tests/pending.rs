@@ -220,6 +220,22 @@ fn an_answered_request_is_not_remembered_for_ever() {
 }
 
 #[test]
+fn a_reply_to_a_request_that_was_given_up_is_noted_once() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.expire(22).len(), 1);
+    assert_eq!(bench.flag.late("jwt"), 0);
+    assert!(matches!(bench.hear(b"rubbish", 23), Heard::Rejected { .. }));
+    assert_eq!(bench.hear(&bytes(|_| {}), 30), Heard::Late);
+    assert_eq!((bench.flag.late("jwt"), bench.flag.late("gen25519")), (1, 0));
+    assert_eq!(bench.hear(&bytes(|_| {}), 31), Heard::Late);
+    assert_eq!(bench.flag.late("jwt"), 1, "the same one again");
+    assert!(!bench.flag.is_raised());
+    bench.flag = ConflictFlag::new();
+    bench.expire(100);
+    assert_eq!(bench.table.remembered(), 0);
+}
+
+#[test]
 fn a_flood_of_rubbish_is_not_looked_at_for_ever() {
     let mut bench = Bench::new();
     for _ in 0..MAX_EXAMINED {
