@@ -3,7 +3,7 @@ CARGO ?= cargo
 # One set of features for everything that is built, so that nothing is built twice.
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: demo test check build setup clean-cache
+.PHONY: demo test check build deb setup clean-cache
 
 build:
 	$(CARGO) build --release --bin quartermaster
@@ -13,16 +13,22 @@ demo: build
 	@QM_NATS_SERVER="$$(tools/get-nats-server)" && export QM_NATS_SERVER && \
 	  target/release/quartermaster demo $(DEMO_ARGS)
 
+# The Debian package, into target/debian.
+deb:
+	@tools/make-deb
+
 # Everything that can run here. What cannot says so in one line and why; with QM_REQUIRE_ALL=1 it fails instead.
 test:
 	@QM_NATS_SERVER="$$(tools/get-nats-server)" || QM_NATS_SERVER=; export QM_NATS_SERVER; \
-	  $(CARGO) test --workspace --all-targets --no-fail-fast && $(CARGO) test --workspace --doc
+	  $(CARGO) test --workspace --all-targets --no-fail-fast && $(CARGO) test --workspace --doc && \
+	  $(CARGO) test --features otel --test otel
 
 # What a change must pass before it is read: format, lints, documentation, licences and advisories.
 check:
 	$(CARGO) fmt --all --check
 	@if command -v gofmt >/dev/null; then unformatted="$$(gofmt -l tests/choria/lab)" && test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }; fi
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --features otel --lib --test otel -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 	$(CARGO) check --quiet --locked --manifest-path proto/fuzz/Cargo.toml --target-dir target/fuzz
 	@tools/deny

@@ -39,6 +39,7 @@ use self::service::Service;
 use self::signals::{PidFile, Signals};
 use crate::config::Config;
 use crate::exit::Exit;
+use crate::notify::{self, Pulse};
 use crate::operate::Operator;
 use crate::web::{BoundWeb, WebError, WebServer};
 
@@ -122,6 +123,7 @@ pub struct App {
     web: Option<WebServer>,
     signals: Signals,
     _watchdog: Watchdog,
+    _pulse: Option<Pulse>,
     _pid_file: Option<PidFile>,
 }
 
@@ -181,6 +183,9 @@ impl App {
             version = env!("CARGO_PKG_VERSION"),
             "Quartermaster is up"
         );
+        notify::ready();
+        let (vital, told) = (overseer.vital(), operator.clone());
+        let pulse = Pulse::start(vital, move || told.status().to_line()).map_err(AppError::Watchdog)?;
         Ok(Self {
             control,
             fleet,
@@ -194,6 +199,7 @@ impl App {
             web,
             signals,
             _watchdog: watchdog,
+            _pulse: pulse,
             _pid_file: pid_file,
         })
     }
@@ -210,6 +216,7 @@ impl App {
             web,
             mut signals,
             _watchdog,
+            _pulse,
             _pid_file,
             ..
         } = self;

@@ -8,6 +8,7 @@ pub mod config;
 pub mod control;
 pub mod exit;
 pub mod machine;
+pub mod notify;
 pub mod operate;
 pub mod telemetry;
 pub mod web;

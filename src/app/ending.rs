@@ -8,6 +8,7 @@ use quartermaster_actors::supervise::OverseerHandle;
 
 use super::signals::Signals;
 use crate::exit::Exit;
+use crate::notify;
 use crate::operate::Operator;
 
 /// After a signal, cycles in flight may run on for this long; then they end at their next safe point.
@@ -34,11 +35,13 @@ pub(super) enum Ended {
 impl Ending<'_> {
     /// Waits for the first cause of an end and for what is in flight.
     pub async fn wait(&self, signals: &mut Signals) -> Ended {
-        tokio::select! {
+        let ended = tokio::select! {
             signal = signals.next() => self.stop(signal, signals).await,
             () = self.operator.drain_asked() => self.drain(signals).await,
             failed = self.failed() => failed,
-        }
+        };
+        notify::stopping();
+        ended
     }
 
     async fn failed(&self) -> Ended {
@@ -69,6 +72,8 @@ impl Ending<'_> {
     }
 
     async fn stop(&self, signal: &'static str, signals: &mut Signals) -> Ended {
+        // Not at the begin of a drain: from this word on the service manager counts the time.
+        notify::stopping();
         tracing::info!(signal, "stopping: nothing new is taken, what is in flight is finished");
         tokio::select! {
             () = self.finish() => Ended::Properly(Exit::Success),

@@ -45,7 +45,10 @@ pub(super) fn run(args: &RunArgs, log: &LogArgs) -> Exit {
     };
     telemetry.reopen_on_hangup();
     log_warnings(&faults);
-    app::run(Arc::new(config), &RunOptions { pid_file: args.pid.clone(), ..RunOptions::default() })
+    let exit =
+        app::run(Arc::new(config), &RunOptions { pid_file: args.pid.clone(), ..RunOptions::default() });
+    telemetry.close();
+    exit
 }
 
 /// Standard error may be closed; that is no reason to end otherwise than said.

@@ -8,6 +8,8 @@ use quartermaster_actors::supervise::{ChildSnapshot, ExitCause};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::telemetry::plain_text;
+
 /// `/healthz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct HealthView {
@@ -89,6 +91,19 @@ pub struct StatusReport {
     pub fleet: FleetView,
     /// The actors, in the order they are started.
     pub actors: Vec<ActorView>,
+}
+
+impl StatusReport {
+    /// All of it as one short line, for a service manager.
+    pub fn to_line(&self) -> String {
+        let FleetView { in_flight, queued, provisioned_total, failed_total, .. } = self.fleet;
+        let broker = if self.link.connected { "connected" } else { "not connected" };
+        let line = format!(
+            "{}; {broker}; {in_flight} in flight, {queued} waiting, {provisioned_total} provisioned, {failed_total} failed",
+            self.run_state.says
+        );
+        plain_text(&line, false)
+    }
 }
 
 /// The run state.

@@ -4,6 +4,8 @@
 
 mod escape;
 mod layer;
+#[cfg(feature = "otel")]
+mod otel;
 mod setup;
 mod sink;
 

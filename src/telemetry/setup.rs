@@ -10,6 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use super::layer::LogLayer;
 use super::sink::{LogFile, Sink};
 use crate::config::{LogConfig, LogLevel, LogTarget};
+use crate::notify;
 
 /// How a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -32,12 +33,18 @@ pub enum TelemetryError {
         #[source]
         source: io::Error,
     },
+    /// Traces cannot be sent.
+    #[cfg(feature = "otel")]
+    #[error("failed to set up the sending of traces")]
+    Traces(#[source] opentelemetry_otlp::ExporterBuildError),
 }
 
 /// The log once it is set up.
 #[derive(Debug, Clone)]
 pub struct Telemetry {
     file: Option<Arc<LogFile>>,
+    #[cfg(feature = "otel")]
+    traces: Option<super::otel::Traces>,
 }
 
 /// Sets the log up for the whole process: where and how much by `log`, how by `format` (JSON in a file and text elsewhere when
@@ -60,9 +67,15 @@ pub fn init(log: &LogConfig, format: Option<LogFormat>) -> Result<Telemetry, Tel
         }
     };
     let format = format.unwrap_or(if file.is_some() { LogFormat::Json } else { LogFormat::Text });
+    let lines = LogLayer::new(format, log.level, sink);
+    #[cfg(feature = "otel")]
+    let (spans, traces) = super::otel::layer()?.unzip();
+    #[cfg(feature = "otel")]
+    let subscriber = tracing_subscriber::registry().with(spans).with(lines);
+    #[cfg(not(feature = "otel"))]
+    let subscriber = tracing_subscriber::registry().with(lines);
     // A second set-up in one process (tests) keeps the first.
-    let first =
-        tracing_subscriber::registry().with(LogLayer::new(format, log.level, sink)).try_init().is_ok();
+    let first = subscriber.try_init().is_ok();
     if first {
         std::panic::set_hook(Box::new(log_panic));
     }
@@ -73,7 +86,11 @@ pub fn init(log: &LogConfig, format: Option<LogFormat>) -> Result<Telemetry, Tel
             "Others may read the log file, which names hosts and their faults: chmod 0640 it"
         );
     }
-    Ok(Telemetry { file })
+    Ok(Telemetry {
+        file,
+        #[cfg(feature = "otel")]
+        traces,
+    })
 }
 
 /// The settings of verbs that serve a person at a terminal: faults on standard error, everything with `debug`.
@@ -82,8 +99,17 @@ pub fn for_people(debug: bool) -> LogConfig {
 }
 
 impl Telemetry {
-    /// Opens the log file anew, for whoever moved the old one away. Without a file, nothing happens.
+    /// To be called at the end: nothing that was recorded stays behind.
+    pub fn close(&self) {
+        #[cfg(feature = "otel")]
+        if let Some(traces) = &self.traces {
+            traces.close();
+        }
+    }
+
+    /// Opens the log file anew, for whoever moved the old one away. Without a file, only the service manager is told.
     pub fn reopen(&self) {
+        notify::reloading();
         if let Some(file) = &self.file {
             match file.reopen() {
                 Ok(()) => tracing::info!(component = "log", "Opened the log file anew"),
@@ -92,11 +118,13 @@ impl Telemetry {
                 }
             }
         }
+        notify::ready();
     }
 
-    /// Calls [`reopen`](Self::reopen) at every SIGHUP. Without a log file SIGHUP keeps its meaning: the terminal is gone, end.
+    /// Calls [`reopen`](Self::reopen) at every SIGHUP. With neither a log file nor a service manager, SIGHUP keeps its meaning:
+    /// the terminal is gone, end.
     pub fn reopen_on_hangup(&self) {
-        if self.file.is_none() {
+        if self.file.is_none() && !notify::is_managed() {
             return;
         }
         let telemetry = self.clone();

@@ -32,6 +32,7 @@ mod link_kv;
 mod link_reconnects;
 mod link_replies;
 mod log_lines;
+mod packaging;
 mod prove_flood;
 mod prove_signals;
 mod prove_site;
