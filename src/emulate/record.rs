@@ -82,6 +82,9 @@ pub struct ServerRecord {
     pub config_digest: Option<String>,
     /// The last refusal or complaint, as text.
     pub last_error: Option<String>,
+    /// The action of the last call that arrived.
+    #[serde(skip)]
+    pub last_action: Option<String>,
     /// The first provisioning request of the present round.
     #[serde(skip)]
     pub first_request: Option<WallClock>,

@@ -243,6 +243,7 @@ impl Server {
                 return actions;
             }
         };
+        self.record.last_action = Some(call.action.clone());
         if let Some(gone) = self.vanishes(&call.action, now) {
             actions.extend(gone);
             return actions;

@@ -26,6 +26,9 @@ mod hostile_requests;
 mod hostile_servers;
 mod support;
 
+mod journal_files;
+mod journal_kill;
+mod journal_pause;
 mod link_connects;
 mod link_election;
 mod link_kv;

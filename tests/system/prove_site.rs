@@ -99,6 +99,16 @@ impl Site {
         Fleet::start(settings).await.unwrap()
     }
 
+    /// A shell command that ends up as `quartermaster run`.
+    pub fn run_shell(&self, line: &str) -> Process {
+        let log = self.path("log");
+        let out = fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(line);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(out).process_group(0);
+        Process { child: child.spawn().unwrap(), log, monitor: self.monitor }
+    }
+
     fn config(&self) -> Config {
         let around = surroundings();
         let loaded = load(&self.files.config, Some(&self.files.choria_config), &around);

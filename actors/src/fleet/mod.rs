@@ -9,6 +9,8 @@ mod handle;
 mod messages;
 #[cfg(test)]
 mod operator_tests;
+#[cfg(test)]
+mod restore_tests;
 mod retry;
 mod roster;
 mod terms;

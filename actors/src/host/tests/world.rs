@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::host::messages::{Ending, Kept};
 use crate::host::plan::Plan;
+use crate::host::resume::Resume;
 use crate::host::steps::{Features, STEPS, Step};
 use crate::host::terms::{At, CallFailure, Effect, HelperFailure, Input, PlanSettings, SealedForHost};
 
@@ -39,6 +40,7 @@ pub(super) struct World {
     pub(super) says: HashMap<Step, Vec<Says>>,
     pub(super) helper: Result<String, HelperFailure>,
     pub(super) kept: Option<Kept>,
+    pub(super) resume: Option<Resume>,
     /// Paused from this step on: the step itself has begun.
     pub(super) pause_at: Option<Step>,
     pub(super) bar_at: Option<Step>,
@@ -52,6 +54,9 @@ pub(super) struct Story {
     pub(super) waits: Vec<Duration>,
     pub(super) data: HashMap<Step, Value>,
     pub(super) ending: Ending,
+    /// What the next cycle had to make good when `configure` went out.
+    pub(super) unfinished: Option<Resume>,
+    pub(super) reply_lost: bool,
 }
 
 pub(super) fn recorded(file: &str, action: &str) -> Value {
@@ -80,6 +85,7 @@ pub(super) fn world(features: Features) -> World {
         says: HashMap::new(),
         helper: Ok(DECISION.to_owned()),
         kept: None,
+        resume: None,
         pause_at: None,
         bar_at: None,
         conflict_at: None,
@@ -147,10 +153,17 @@ impl World {
             upgrades_optional: self.optional,
         };
         let identity = Identity::parse("web1.example.net").unwrap();
-        let mut plan = Plan::new(Arc::new(settings), identity, NONCE.to_owned(), self.kept.take());
+        let mut plan = Plan::new(Arc::new(settings), identity, NONCE.to_owned(), self.kept.take())
+            .resuming(self.resume.take());
         let mut now = Instant::now();
-        let mut story =
-            Story { asked: vec![], waits: vec![], data: HashMap::new(), ending: Ending::Interrupted };
+        let mut story = Story {
+            asked: vec![],
+            waits: vec![],
+            data: HashMap::new(),
+            ending: Ending::Interrupted,
+            unfinished: None,
+            reply_lost: false,
+        };
         let mut input = Input::Begin;
         loop {
             let after = |step: Option<Step>| {
@@ -169,6 +182,9 @@ impl World {
                 Effect::Call { step, agent, action, data } => {
                     story.asked.push(format!("{agent}#{action}"));
                     story.data.insert(step, serde_json::from_str(&data).unwrap());
+                    if step == Step::Configure {
+                        story.unfinished = plan.unfinished();
+                    }
                     input = self.answer(step);
                 }
                 Effect::VerifyToken { jwt } => {
@@ -203,6 +219,7 @@ impl World {
                 }
                 Effect::Finish(ending) => {
                     story.ending = ending;
+                    story.reply_lost = plan.reply_lost();
                     return story;
                 }
             }
