@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 /// Time between two samples.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_secs(2);
 /// Samples that make one point of the line.
-const SAMPLES_PER_POINT: usize = 5;
+const SAMPLES_PER_POINT: usize = 2;
 /// Points of the line: ten minutes.
-const POINTS: usize = 60;
+const POINTS: usize = 150;
 /// Samples kept.
 const MAX_SAMPLES: usize = SAMPLES_PER_POINT * POINTS + 1;
 /// The time over which the rate is told.
@@ -35,7 +35,7 @@ pub(super) struct RateLine {
     pub provisioned: u64,
     /// Cycles that failed in a minute, over the last one.
     pub failed: u64,
-    /// Hosts provisioned in each tenth second or so, oldest first, as hosts in a minute.
+    /// Hosts provisioned in each few seconds, oldest first, as hosts in a minute.
     pub points: Vec<u64>,
 }
 
@@ -108,7 +108,7 @@ mod tests {
             assert!(line.points.iter().all(|point| *point == 300), "{line:?}");
         }
         assert_eq!(growing(5000, 10).points.len(), POINTS);
-        assert_eq!(growing(6, 10).points.len(), 1);
+        assert_eq!(growing(6, 10).points.len(), 2);
     }
 
     #[test]

@@ -133,6 +133,55 @@ fn loose_modes_are_warned_about() {
     }
 }
 
+/// A site whose web listener has a token file and a certificate.
+fn guarded() -> Site {
+    let yaml = format!(
+        "{YAML}listen: 0.0.0.0:9090\nlisten_tls:\n  certificate: FOLDER/cert.pem\n  key: FOLDER/key.pem\n\
+         web:\n  admin_token_file: FOLDER/admin\n  read_token_file: FOLDER/read\n"
+    );
+    let site = Site::new(&yaml, CFG);
+    for name in ["admin", "read"] {
+        site.write(name, "0123456789abcdef\n", 0o600);
+    }
+    site
+}
+
+#[test]
+fn tokens_and_certificate_of_the_web_listener_are_tried() {
+    let faulty = |name: &str, text: &str, mode: u32, words: &str| {
+        let site = guarded();
+        code(&site.check(&[]), 0);
+        assert!(stdout(&site.check(&[])).contains("no faults"), "{}", stdout(&site.check(&[])));
+        site.write(name, text, mode);
+        let output = site.check(&[]);
+        code(&output, 4);
+        assert!(stdout(&output).contains(words), "{words} is missing in:\n{}", stdout(&output));
+    };
+    faulty("admin", "0123456789abcdef\n", 0o644, "`web.admin_token_file`");
+    faulty("read", "short\n", 0o600, "5 characters");
+    faulty("cert.pem", "nothing\n", 0o600, "`listen_tls.certificate`");
+}
+
+#[test]
+fn a_token_that_its_group_may_read_is_warned_about() {
+    let site = guarded();
+    site.write("admin", "0123456789abcdef\n", 0o640);
+    let output = site.check(&[]);
+    code(&output, 0);
+    assert!(stdout(&output).contains("its group may use it (mode 0640)"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_web_listener_that_others_reach_is_warned_about() {
+    checked(
+        &format!("{YAML}monitor_port: 9090\n"),
+        CFG,
+        0,
+        &["warning: `monitor_port`", "neither TLS nor a token"],
+    );
+    checked(&format!("{YAML}listen: 9090\n"), CFG, 0, &["no faults"]);
+}
+
 #[test]
 fn json_is_for_machines() {
     let output = Site::new(&format!("{YAML}interval: 60\n"), CFG).check(&["--json"]);

@@ -180,7 +180,7 @@ impl Scene {
     /// The log so far, wherever it goes.
     fn log(&self) -> String {
         let file = std::fs::read_to_string(self.files.dir.join("log")).unwrap_or_default();
-        self.daemon.stderr() + &file
+        self.daemon.stderr() + file.as_str()
     }
 
     /// Reads every page, under the name of the moment.

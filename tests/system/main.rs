@@ -41,4 +41,6 @@ mod prove_signals;
 mod prove_site;
 mod prove_supervision;
 mod support_works;
+mod watch_page;
 mod watch_pages;
+mod watch_tls;

@@ -65,13 +65,13 @@ pub(super) fn next_try(host: &HostView) -> String {
 pub(super) fn reason(failure: &FailureView, key: &str) -> Html {
     let mut html = Html::of("<span class=\"cause\">{}</span> {}", &[&failure.cause, &failure.error]);
     if let Some(helper) = &failure.helper {
-        html.put("{}", &[&said(helper, key)]);
+        html.put("{}", &[&said(helper, key, &failure.error)]);
     }
     html
 }
 
-/// How a helper run ended and what it said.
-pub(super) fn said(helper: &HelperRecord, key: &str) -> Html {
+/// How a helper run ended and what it said: at a glance the last line, unless it was `told` already.
+pub(super) fn said(helper: &HelperRecord, key: &str, told: &str) -> Html {
     let mut html = Html::default();
     let took = short_span(helper.took_ms);
     let Some((last, before)) = helper.stderr.split_last() else {
@@ -82,10 +82,13 @@ pub(super) fn said(helper: &HelperRecord, key: &str) -> Html {
         html.put("<p class=\"said\">helper {} after {}</p><pre>{}</pre>", &[&helper.ending, &took, last]);
         return html;
     }
-    html.put(
-        "<details data-key=\"{}\"><summary>helper {} after {} <code class=\"last\">{}</code></summary><pre>",
-        &[&key, &helper.ending, &took, last],
-    );
+    html.put("<details data-key=\"{}\"><summary>helper {} after {}", &[&key, &helper.ending, &took]);
+    if told.contains(last.as_str()) {
+        html.put(", {} lines on stderr", &[&helper.stderr.len()]);
+    } else {
+        html.put(" <code class=\"last\">{}</code>", &[last]);
+    }
+    html.put("</summary><pre>", &[]);
     for line in &helper.stderr {
         html.put("{}\n", &[line]);
     }

@@ -102,7 +102,7 @@ fn one_attempt(attempt: &AttemptRecord, open: bool) -> Html {
     }
     steps(&mut html, attempt);
     if let Some(helper) = &attempt.helper {
-        html.put("{}", &[&said(helper, "helper")]);
+        html.put("{}", &[&said(helper, "helper", attempt.error.as_deref().unwrap_or_default())]);
     }
     html.put("</details>\n", &[]);
     html
@@ -118,12 +118,16 @@ fn steps(html: &mut Html, attempt: &AttemptRecord) {
         &[],
     );
     for step in &attempt.steps {
+        let error = match &step.error {
+            Some(_) if step.error == attempt.error => Some("as above"),
+            error => error.as_deref(),
+        };
         let values: [&dyn Show; 5] = [
             &step.step,
             &short_span(step.took_ms),
             &share_of_bar(step.took_ms, attempt.took_ms),
             &step.tries,
-            &step.error,
+            &error,
         ];
         html.put(
             "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td class=\"share\">{}</td><td>{}</td><td class=\"why\">{}</td></tr>\n",

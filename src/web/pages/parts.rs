@@ -150,7 +150,7 @@ fn numbers(glance: &Glance) -> Html {
         &[&class, &count(failing), &count(cooling), &count(gave_up)],
     );
     html.put(
-        "<div class=\"number\"><dt>Provisioned</dt><dd><b>{}</b> in all</dd><dd class=\"more\">in {}</dd></div>\n",
+        "<div class=\"number\"><dt>Provisioned</dt><dd><b>{}</b> in all</dd><dd class=\"more\">up for {}</dd></div>\n",
         &[&grouped(provisioned_total), &span(glance.status.uptime_seconds)],
     );
     html
@@ -160,10 +160,10 @@ fn numbers(glance: &Glance) -> Html {
 pub(in crate::web) const STATES: [(&str, &str, &str); 6] = [
     ("waiting", "Waiting", "in the queue"),
     ("in_flight", "In flight", "in a cycle"),
-    ("held", "Provisioned", "watched until it is back as an ordinary server"),
+    ("held", "Provisioned", "watched until back as a server"),
     ("cooling", "Cooling", "failed, will be tried again"),
     ("gave_up", "Given up", "failed for too long"),
-    ("known", "Turned away", "did not fit into the queue, taken at its next sighting"),
+    ("known", "Turned away", "did not fit into the queue"),
 ];
 
 fn states(fleet: &FleetView) -> Html {

@@ -72,7 +72,7 @@ impl Shell<'_> {
         let site =
             if glance.status.site.is_empty() { String::new() } else { format!(" · {}", glance.status.site) };
         html.put(
-            "<span class=\"where\">{}{}</span>\n<span id=\"state\" role=\"status\">{}</span>\n",
+            "<span class=\"where\">{}{}</span>\n<span id=\"state\" role=\"status\">{}</span>\n<span id=\"live\" class=\"live\" hidden></span>\n",
             &[&glance.status.instance, &site, &part(parts, "state")],
         );
         html.put("<nav aria-label=\"Pages\">", &[]);
@@ -109,7 +109,7 @@ impl Shell<'_> {
         html.put("<footer>\n", &[]);
         if let Some(glance) = self.glance {
             html.put(
-                "<span id=\"live\" class=\"live\" hidden></span>\n<a id=\"refresh\" href=\"\">Refresh</a>\n<span>as of {}</span>\n<span>Quartermaster {}</span>\n",
+                "<a id=\"refresh\" href=\"\">Refresh</a>\n<span>as of {}</span>\n<span>Quartermaster {}</span>\n",
                 &[&crate::web::words::clock(glance.now.seconds()), &glance.status.version],
             );
         }

@@ -69,6 +69,16 @@ impl Daemon {
         .await;
     }
 
+    /// The port of its web listener.
+    pub fn port(&self) -> u16 {
+        self.web_port().expect("it listens for web requests")
+    }
+
+    /// Where its web listener is.
+    pub fn web_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port())
+    }
+
     /// Asks its web listener: status and body.
     pub fn get(&self, path: &str) -> (u16, String) {
         let port = self.web_port().expect("it listens for web requests");
@@ -121,10 +131,13 @@ impl Daemon {
     }
 
     fn web_port(&self) -> Option<u16> {
-        const SAID: &str = "Listening for web requests on http://127.0.0.1:";
+        const SAID: &str = "Listening for web requests on http";
+        let said = |log: &str| {
+            let address = log.split(SAID).nth(1)?.trim_start_matches('s').strip_prefix("://127.0.0.1:")?;
+            port_of(address)
+        };
         let log = [self.stderr(), self.stdout()].concat();
-        let logged = log.split(SAID).nth(1).and_then(port_of);
-        logged.or_else(|| port_of(std::fs::read_to_string(self.dir.join("log")).ok()?.split(SAID).nth(1)?))
+        said(&log).or_else(|| said(&std::fs::read_to_string(self.dir.join("log")).ok()?))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What system tests share: brokers to start, stop, freeze and look into, and certificates for them.
 mod authority;
 mod broker;
+pub mod browser;
 mod daemon;
 pub mod link;
 pub mod proxy;
