@@ -7,6 +7,7 @@
 //!      ├─ Controller, Elector, Attendant
 //!      ├─ MetricsKeeper, VaultKeeper
 //!      ├─ HelperRunner ── child process
+//!      ├─ ProviderRunner ── child processes
 //!      └─ FleetKeeper
 //!           ├─ Discoverer
 //!           └─ HostProvisioner ×N
@@ -27,6 +28,7 @@ pub mod service;
 
 pub mod child;
 pub mod helper;
+pub mod provider;
 
 pub mod discovery;
 pub mod fleet;

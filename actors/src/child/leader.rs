@@ -112,6 +112,17 @@ impl Leader {
         }
     }
 
+    /// How an exited process ended, in words: `exited with status 3`.
+    pub fn how_it_ended(&self) -> String {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        let status = waitid(WaitId::Pid(self.pid), options).ok().flatten();
+        match status.map(|status| (status.exit_status(), status.terminating_signal())) {
+            Some((Some(code), _)) => format!("exited with status {code}"),
+            Some((None, Some(signal))) => format!("was killed by signal {signal}"),
+            _ => "ended".to_owned(),
+        }
+    }
+
     /// The number of the process and of its group.
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()

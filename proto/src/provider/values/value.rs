@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt};
 
 use zeroize::Zeroizing;
 
+use crate::json::Limits;
+
 use super::{
     number::Number,
     write::{Part, write_canonical, write_plain},
@@ -37,6 +39,14 @@ impl Value {
     /// An empty object.
     pub const fn empty() -> Self {
         Self::Object(Members::new())
+    }
+
+    /// Reads one value from JSON text, numbers digit for digit.
+    ///
+    /// # Errors
+    /// [`SyntaxError`](super::SyntaxError) when it is no JSON, or over the limits.
+    pub fn from_json(text: &str, limits: &Limits) -> Result<Self, super::SyntaxError> {
+        super::parse::parse(text, limits).map(|parsed| parsed.value)
     }
 
     /// What the value is: `null`, `a bool`, `a number`, `a string`, `a list` or `an object`.
