@@ -35,7 +35,6 @@ pub use self::connect::{ConnectReport, connect_check};
 use self::ending::{Ended, Ending};
 pub use self::pace::Pace;
 pub use self::positions::{Positions, Watching};
-use self::service::Service;
 use self::signals::{PidFile, Signals};
 use crate::config::Config;
 use crate::exit::Exit;
@@ -135,10 +134,8 @@ impl App {
         let bound =
             config.listen.map(|listen| BoundWeb::bind(listen, config.web.tls.is_some())).transpose()?;
         let watching = options.watching;
-        let Parts { recorder, control, fleet, journal, link, metrics, cluster, positions, mut wards } =
+        let Parts { recorder, control, fleet, journal, link, metrics, cluster, service, positions, wards } =
             build(config, watching.hosts_every, options.pace)?;
-        let mut service = Service::build(config, &link);
-        wards.extend(service.wards());
         let observer = recorder.clone();
         let overseer = Overseer::launch(
             watching.overseer,

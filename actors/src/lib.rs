@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod link;
 pub mod vault;
 
+pub mod claim;
 pub mod election;
 pub mod service;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quartermaster_actors::control::{ControlHandle, Controller, LeadingUntil, RunState};
-use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived, SeenSink};
+use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
 use quartermaster_actors::helper::{HelperHandle, HelperParts, HelperRunner, Orphans};
 use quartermaster_actors::host::Tools;
@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use super::cluster::{self, Cluster};
 use super::kept::{Kept, kept, paused, wall_ms};
 use super::positions::Positions;
+use super::service::Service;
 use super::{AppError, Pace, settings};
 use crate::config::{ClusterMode, Config};
 
@@ -39,6 +40,7 @@ pub(super) struct Parts {
     pub(super) link: LinkHandle,
     pub(super) metrics: MetricsHandle,
     pub(super) cluster: Cluster,
+    pub(super) service: Service,
     pub(super) positions: Positions,
     pub(super) wards: Vec<Box<dyn Ward>>,
 }
@@ -76,16 +78,31 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace)
 
     let (helper, helper_slot, helper_runner) = build_helper(config, &control, &recorder);
 
+    let (publish, published) = watch::channel(FleetSnapshot::default());
+    let fleet_slot: Slot<FleetKeeper> = Slot::new("fleet", MAX_ASKS);
+    let fleet = FleetHandle::new(fleet_slot.clone(), published);
+    let mut service = Service::build(config, &link);
+    let over_control = config.claims.over_control;
+    let cluster = Cluster {
+        election: leading_until
+            .map(|until| cluster::election(config, &link, &control, leadership, until, recorder.clone())),
+        claims: cluster::claims(
+            config,
+            if over_control { service.link() } else { &link },
+            &control,
+            &fleet,
+            recorder.clone(),
+        ),
+    };
+
     let tools = Tools {
         link: Arc::new(link.clone()),
         helper: Arc::new(helper.clone()),
         vault: Arc::new(vault.clone()),
         journal: Arc::new(journal.clone()),
+        claims: cluster.claim_port(),
     };
     let roster = settings::roster(config)?;
-    let (publish, published) = watch::channel(FleetSnapshot::default());
-    let fleet_slot: Slot<FleetKeeper> = Slot::new("fleet", MAX_ASKS);
-    let fleet = FleetHandle::new(fleet_slot.clone(), published);
     let fleet_settings = FleetSettings {
         roster,
         plan: Arc::new(settings::plan(config)),
@@ -104,13 +121,11 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace)
             FleetKeeper::new(fleet_settings.clone(), birth.notice)
         });
 
-    let noticed = fleet.clone();
-    let seen: SeenSink = Arc::new(move |seen| noticed.noticed(seen));
     let discovery = DiscoverySettings {
         interval: config.interval,
         component: config.lifecycle_component.clone(),
         link: Arc::new(link.clone()),
-        seen,
+        seen: cluster.seen_sink(&fleet),
         run_state: control.subscribe(),
         recorder: recorder.clone(),
     };
@@ -130,11 +145,8 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace)
         Box::new(fleet_keeper),
         Box::new(discoverer),
     ];
-    let cluster = Cluster {
-        election: leading_until
-            .map(|until| cluster::election(config, &link, &control, leadership, until, recorder.clone())),
-    };
     wards.extend(cluster.wards());
+    wards.extend(service.wards());
     let positions = Positions {
         control: control_slot,
         metrics: metrics.slot().clone(),
@@ -144,7 +156,7 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace)
         fleet: fleet_slot,
         discovery: discovery_slot,
     };
-    Ok(Parts { recorder, control, fleet, journal, link, metrics, cluster, positions, wards })
+    Ok(Parts { recorder, control, fleet, journal, link, metrics, cluster, service, positions, wards })
 }
 
 /// The site's helper and who runs it.

@@ -63,6 +63,8 @@ pub struct Config {
     pub control: ControlConfig,
     /// Several instances beside each other.
     pub cluster: ClusterMode,
+    /// Where instances that share the work claim their servers.
+    pub claims: ClaimsConfig,
     /// Unknown keys were refused, not warned about.
     pub strict: bool,
 }
@@ -335,6 +337,19 @@ pub struct RetryConfig {
     pub cap: Duration,
     /// A server that has been failing for this long is given up; `None` = never.
     pub give_up_after: Option<Duration>,
+}
+
+/// The bucket in which instances that share the work claim their servers (`cluster`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimsConfig {
+    /// The bucket is where control's own login leads, not where provisioning's does (`cluster.connection`).
+    pub over_control: bool,
+    /// Its name (`cluster.bucket`).
+    pub bucket: String,
+    /// How long a claim lives that nobody renews (`cluster.ttl`).
+    pub ttl: Duration,
+    /// Brokers that keep a copy (`cluster.replicas`); none: three in a cluster of brokers, else one.
+    pub replicas: Option<usize>,
 }
 
 /// Several instances beside each other (`cluster`, or `leader_election` of the peer).

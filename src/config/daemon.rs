@@ -7,15 +7,15 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::checked::{
-    ClusterMode, Config, EnrollConfig, Features, LogConfig, LogLevel, LogTarget, RetryConfig, UpgradesConfig,
+    Config, EnrollConfig, Features, LogConfig, LogLevel, LogTarget, RetryConfig, UpgradesConfig,
     VerifyKeySource,
 };
 use super::duration::{parse_duration, show_duration};
-use super::fault::{FaultKind, Faults, Severity};
+use super::fault::Faults;
 use super::network::Network;
 use super::raw::RawConfig;
 use super::surroundings::Surroundings;
-use super::{control, deny_list, helper, web};
+use super::{cluster, control, deny_list, helper, web};
 
 const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 const DEFAULT_COMPONENT: &str = "provision_mode_server";
@@ -49,6 +49,7 @@ pub(super) fn check(
         );
     }
     let listen = web::listen(raw, faults);
+    let control = control::check(raw, faults);
     let config = Config {
         yaml_file: around.absolute(yaml),
         choria_file: around.absolute(choria),
@@ -70,8 +71,9 @@ pub(super) fn check(
         queue: queue.or(NonZeroUsize::new(DEFAULT_QUEUE)).unwrap_or(NonZeroUsize::MIN),
         retry: retry(raw, faults),
         state_dir: state_dir(raw, around, faults),
-        control: control::check(raw, faults),
-        cluster: cluster(raw, faults),
+        claims: cluster::claims(raw, &control, faults),
+        control,
+        cluster: cluster::mode(raw, faults),
         strict: raw.strict == Some(true),
         // Last, so that everything else was checked even when there is no identity.
         identity: network.identity?,
@@ -269,34 +271,4 @@ fn state_dir(raw: &RawConfig, around: &Surroundings<'_>, faults: &mut Faults) ->
         faults.error("state_dir", format!("{} is no folder", folder.display()), help);
     }
     Some(folder)
-}
-
-fn cluster(raw: &RawConfig, faults: &mut Faults) -> ClusterMode {
-    const KEY: &str = "cluster.mode";
-    let elected = raw.leader_election == Some(true);
-    match raw.cluster.mode.as_deref() {
-        None if elected => ClusterMode::Election,
-        None => ClusterMode::Off,
-        Some("election") => ClusterMode::Election,
-        Some("off") => {
-            if elected {
-                faults.error(KEY, "it is off while leader_election is true", "remove one of the two");
-            }
-            ClusterMode::Off
-        }
-        Some("shared") => {
-            faults.about(
-                Severity::Error,
-                FaultKind::Config,
-                KEY,
-                "several instances that work at once are not part of this version",
-                "write `election`, or run one instance",
-            );
-            ClusterMode::Shared
-        }
-        Some(other) => {
-            faults.error(KEY, format!("there is no mode {other:?}"), "write off, election or shared");
-            ClusterMode::Off
-        }
-    }
 }

@@ -127,7 +127,11 @@ mod refused {
     #[test] fn a_protocol_that_is_none() { yaml("helper_protocol: exce\n").fault(Error, "helper_protocol", "exce") }
     #[test] fn credentials_for_helpers() { yaml("helper_env: [PATH, MCOLLECTIVE_*]\n").fault(Error, "helper_env[1]", "credentials"); yaml("helper_env: ['*']\n").fault(Error, "helper_env[0]", "no name") }
     #[test] fn a_cap_below_first() { yaml("retry: {first: 5m, cap: 1m}\n").fault(Error, "retry.cap", "shorter") }
-    #[test] fn a_cluster_of_a_later_version() { yaml("cluster: {mode: shared}\n").fault(Error, "cluster.mode", "not part of this version") }
+    #[test] fn a_bucket_that_cannot_be() { yaml("cluster: {bucket: a.b}\n").fault(Error, "cluster.bucket", "a.b") }
+    #[test] fn claims_that_expire_too_soon() { yaml("cluster: {ttl: 1s}\n").fault(Error, "cluster.ttl", "between 5s and 1h") }
+    #[test] fn claims_where_nobody_logs_in() { yaml("cluster: {connection: control}\n").fault(Error, "cluster.connection", "no login of its own") }
+    #[test] fn too_many_copies() { yaml("cluster: {replicas: 6}\n").fault(Error, "cluster.replicas", "between 0 and 5") }
+    #[test] fn shared_work_with_a_leader() { yaml("leader_election: true\ncluster: {mode: shared}\n").fault(Error, "cluster.mode", "leader_election") }
     #[test] fn two_words_about_the_election() { yaml("leader_election: true\ncluster: {mode: 'off'}\n").fault(Error, "cluster.mode", "leader_election") }
     #[test] fn a_control_user_without_password() { yaml("control: {user: ops}\n").fault(Error, "control.user", "needs control.password") }
     #[test] fn a_control_password_without_user() { yaml("control: {password: x}\n").fault(Error, "control.password", "needs control.user") }

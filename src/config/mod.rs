@@ -5,6 +5,7 @@
 
 mod checked;
 pub mod choria_cfg;
+mod cluster;
 mod control;
 mod daemon;
 mod deny_list;
@@ -21,9 +22,9 @@ mod web;
 pub mod yaml;
 
 pub use checked::{
-    BrokerAddress, BrokerConfig, COLLECTIVE, ClusterMode, Config, EnrollConfig, Features, HelperCommand,
-    HelperConfig, HelperProtocol, ListenAddress, ListenTls, LogConfig, LogLevel, LogTarget, RetryConfig,
-    Security, ServerSource, TlsFiles, UpgradesConfig, VerifyKeySource, WebConfig,
+    BrokerAddress, BrokerConfig, COLLECTIVE, ClaimsConfig, ClusterMode, Config, EnrollConfig, Features,
+    HelperCommand, HelperConfig, HelperProtocol, ListenAddress, ListenTls, LogConfig, LogLevel, LogTarget,
+    RetryConfig, Security, ServerSource, TlsFiles, UpgradesConfig, VerifyKeySource, WebConfig,
 };
 pub use control::{ControlConfig, ControlLogin};
 pub use deny_list::DEFAULT_DENY_LIST;

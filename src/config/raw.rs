@@ -70,7 +70,7 @@ pub const KEYS: &[(&str, &[&str])] = &[
     ),
     ("listen_tls", &["certificate", "key"]),
     ("web", &["admin_token_file", "read_token_file", "names"]),
-    ("cluster", &["mode"]),
+    ("cluster", &["mode", "connection", "bucket", "ttl", "replicas"]),
 ];
 
 /// The file, every key optional: `None` is unset or `null`.
@@ -180,6 +180,10 @@ pub struct RawWeb {
 #[expect(missing_docs, reason = "the fields are the section's keys")]
 pub struct RawCluster {
     pub mode: Option<String>,
+    pub connection: Option<String>,
+    pub bucket: Option<String>,
+    pub ttl: Option<String>,
+    pub replicas: Option<i64>,
 }
 
 impl RawConfig {
@@ -265,7 +269,13 @@ impl RawConfig {
             web.finish();
         }
         if let Some(mut cluster) = top.section("cluster") {
-            raw.cluster = RawCluster { mode: cluster.text("mode") };
+            raw.cluster = RawCluster {
+                mode: cluster.text("mode"),
+                connection: cluster.text("connection"),
+                bucket: cluster.text("bucket"),
+                ttl: cluster.text("ttl"),
+                replicas: cluster.integer("replicas"),
+            };
             cluster.finish();
         }
         top.finish();

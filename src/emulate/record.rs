@@ -43,6 +43,8 @@ pub const PHASES: [Phase; 8] = [
 pub struct Configured {
     /// The id of the request.
     pub request: String,
+    /// Who sent it: the identity of the provisioner.
+    pub by: String,
     /// When it was done, Unix milliseconds by a clock that is right.
     pub at_ms: i64,
     /// The reply was withheld, or made unreadable, by a fault.
@@ -107,9 +109,10 @@ impl ServerRecord {
             .filter(|(earlier, later)| earlier.relapses == later.relapses && !earlier.reply_lost)
     }
 
-    pub(super) fn note_configured(&mut self, request: &str, at: WallClock, reply_lost: bool) {
+    pub(super) fn note_configured(&mut self, request: &str, by: &str, at: WallClock, reply_lost: bool) {
         self.configured.push(Configured {
             request: request.to_owned(),
+            by: by.to_owned(),
             at_ms: at.nanos() / 1_000_000,
             reply_lost,
             relapses: self.relapses,

@@ -265,7 +265,7 @@ impl Server {
             actions.push(Action::Note(Note::ReplyLost));
         }
         if done && call.action == "configure" {
-            self.record.note_configured(&request.id, true_time, lost);
+            self.record.note_configured(&request.id, &request.sender, true_time, lost);
         }
         if !silent && let Some(payload) = wire::payload(&call.action, &turn.answer) {
             self.reply(open, &call.action, payload, turn.takes, now, &mut actions);

@@ -17,6 +17,7 @@ pub use hosts::{HostReport, HostsReport};
 pub use operator::{About, Operator, OperatorParts};
 pub use redacted::redacted;
 pub use report::{
-    ActorView, ClusterView, ElectionView, EndingsView, FleetView, HealthView, LeaderView, LinkView,
-    PauseView, ReadyView, RunStateView, StatusReport, election_view, fleet_view, moment, run_state_view,
+    ActorView, ClaimsView, ClusterView, ElectionView, EndingsView, FleetView, HealthView, LeaderView,
+    LinkView, PauseView, ReadyView, RunStateView, StatusReport, claims_view, election_view, fleet_view,
+    moment, run_state_view,
 };

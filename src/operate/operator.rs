@@ -121,6 +121,7 @@ impl Operator {
     /// Everything, from published snapshots: it never waits for an actor.
     pub fn status(&self) -> StatusReport {
         let OperatorParts { about, fleet, link, cluster, overseer, started, .. } = self.parts();
+        let cluster = cluster();
         StatusReport {
             instance: about.instance.clone(),
             site: about.site.clone(),
@@ -130,7 +131,8 @@ impl Operator {
             ready: self.ready(),
             run_state: run_state_view(&self.run_state()),
             link: report::link_view(link()),
-            election: cluster().election,
+            election: cluster.election,
+            claims: cluster.claims,
             fleet: fleet_view(&fleet.snapshot()),
             actors: overseer.snapshot().children.into_iter().map(report::actor_view).collect(),
         }

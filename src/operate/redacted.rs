@@ -75,7 +75,13 @@ pub fn redacted(config: &Config) -> Value {
             "subject_prefix": config.control.subject_prefix,
             "login": config.control.login.as_ref().map(login),
         },
-        "cluster": {"mode": config.cluster.as_str()},
+        "cluster": {
+            "mode": config.cluster.as_str(),
+            "connection": if config.claims.over_control { "control" } else { "provisioning" },
+            "bucket": config.claims.bucket,
+            "ttl_seconds": config.claims.ttl.as_secs(),
+            "replicas": config.claims.replicas,
+        },
         "strict": config.strict,
     })
 }

@@ -1,5 +1,6 @@
 //! What an instance tells of itself, as JSON for the pages, the control service and scripts, and the one place that fills it.
 
+use quartermaster_actors::claim::ClaimSnapshot;
 use quartermaster_actors::control::RunState;
 use quartermaster_actors::election::{ElectionSnapshot, ElectionState};
 use quartermaster_actors::fleet::FleetSnapshot;
@@ -24,7 +25,7 @@ pub struct HealthView {
 pub struct ReadyView {
     /// True when this instance does its part: it works, or stands by, or is paused on purpose.
     pub ready: bool,
-    /// `leading`, `standby`, `paused` or `draining`.
+    /// `leading`, `sharing` (the work with other instances), `standby`, `paused` or `draining`.
     pub role: &'static str,
     /// Who leads the cluster, in an election and as far as it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,6 +65,21 @@ pub struct ElectionView {
 pub struct ClusterView {
     /// With `cluster.mode: election`.
     pub election: Option<ElectionView>,
+    /// With `cluster.mode: shared`.
+    pub claims: Option<ClaimsView>,
+}
+
+/// This instance's part in the shared work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ClaimsView {
+    /// The instances that share the work, this one included.
+    pub members: Vec<String>,
+    /// Hosts that this instance has claimed now.
+    pub held: usize,
+    /// Hosts noticed here that are another instance's first.
+    pub elsewhere: usize,
+    /// What keeps claims from working.
+    pub trouble: Option<String>,
 }
 
 /// Everything about one instance: `/api/v1/status` and the control service's `status`.
@@ -87,6 +103,8 @@ pub struct StatusReport {
     pub link: LinkView,
     /// The election, when there is one.
     pub election: Option<ElectionView>,
+    /// The claims, when the work is shared.
+    pub claims: Option<ClaimsView>,
     /// Hosts by state.
     pub fleet: FleetView,
     /// The actors, in the order they are started.
@@ -262,6 +280,12 @@ pub fn election_view(election: ElectionSnapshot) -> ElectionView {
     ElectionView { state, campaigns: election.campaigns, leader, trouble: election.trouble }
 }
 
+/// The claims of one instance.
+pub fn claims_view(claims: ClaimSnapshot) -> ClaimsView {
+    let ClaimSnapshot { held, kept, members, trouble } = claims;
+    ClaimsView { members, held, elsewhere: kept, trouble }
+}
+
 /// The numbers of the fleet.
 pub const fn fleet_view(numbers: &FleetSnapshot) -> FleetView {
     let FleetSnapshot { counts, provisioned, failed, .. } = *numbers;
@@ -326,6 +350,7 @@ pub(super) fn readiness(
         RunState { paused: Some(_), .. } => "paused",
         RunState { leading: false, .. } => "standby",
         run if run.has_lapsed() => "standby",
+        RunState { .. } if cluster.claims.is_some() => "sharing",
         RunState { .. } => "leading",
     };
     let mut reasons = health.reasons.clone();
@@ -347,6 +372,9 @@ pub(super) fn readiness(
             reasons.push(format!("the election does not work: {trouble}"));
         }
     }
+    if let Some(trouble) = cluster.claims.and_then(|claims| claims.trouble).filter(|_| link.is_connected()) {
+        reasons.push(format!("hosts cannot be claimed: {trouble}"));
+    }
     ReadyView { ready: reasons.is_empty(), role, leader, reasons }
 }
 
@@ -366,7 +394,7 @@ mod tests {
             leader: Some(leader),
             trouble: trouble.map(str::to_owned),
         };
-        readiness(&health, &standby, &link, ClusterView { election: Some(election) })
+        readiness(&health, &standby, &link, ClusterView { election: Some(election), claims: None })
     }
 
     #[test]

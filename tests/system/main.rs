@@ -8,6 +8,8 @@ mod canary_debug;
 mod canary_forms;
 mod canary_panic;
 mod canary_run;
+mod cluster_shared;
+mod cluster_site;
 mod emulate_client;
 mod emulate_demo;
 mod emulate_fleet;

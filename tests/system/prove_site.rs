@@ -122,12 +122,7 @@ impl Site {
 
     pub fn run_with(&self, arguments: &[&str]) -> Process {
         let log = self.path("log");
-        let out = fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quartermaster"));
-        command.arg("run").arg("--config").arg(&self.files.config);
-        command.arg("--choria-config").arg(&self.files.choria_config).args(arguments);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(out).process_group(0);
-        Process { child: child.spawn().unwrap(), log, monitor: self.monitor }
+        Process::start(&self.files.config, &self.files.choria_config, log, self.monitor, arguments)
     }
 
     /// The whole provisioner inside this process, on threads of its own, looking and retrying every few seconds.
@@ -171,6 +166,16 @@ pub struct Process {
 }
 
 impl Process {
+    /// Starts it with these files, its log appended to `log`; `monitor` is the port of its listener.
+    pub fn start(config: &Path, choria: &Path, log: PathBuf, monitor: u16, arguments: &[&str]) -> Self {
+        let out = fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quartermaster"));
+        command.arg("run").arg("--config").arg(config);
+        command.arg("--choria-config").arg(choria).args(arguments);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(out).process_group(0);
+        Self { child: child.spawn().unwrap(), log, monitor }
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -246,6 +251,15 @@ impl Process {
         let of = |line: &String| {
             let rest = line.strip_prefix(name)?;
             rest.starts_with(['{', ' ']).then(|| rest.rsplit(' ').next()?.parse::<u64>().ok()).flatten()
+        };
+        self.series().iter().filter_map(of).sum()
+    }
+
+    /// The sum of the counter's series that have this label.
+    pub fn metric_with(&self, name: &str, label: &str) -> u64 {
+        let of = |line: &String| {
+            let labels = line.strip_prefix(name)?.strip_prefix('{')?;
+            labels.contains(label).then(|| labels.rsplit(' ').next()?.parse::<u64>().ok()).flatten()
         };
         self.series().iter().filter_map(of).sum()
     }

@@ -29,7 +29,13 @@ impl LeadingUntil {
 
     /// True when it holds no more.
     pub fn has_passed(&self) -> bool {
-        Instant::now() >= self.base + Duration::from_millis(self.millis.load(Ordering::SeqCst))
+        self.left().is_zero()
+    }
+
+    /// How long it still holds.
+    pub fn left(&self) -> Duration {
+        let until = self.base + Duration::from_millis(self.millis.load(Ordering::SeqCst));
+        until.saturating_duration_since(Instant::now())
     }
 }
 

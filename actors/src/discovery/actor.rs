@@ -29,6 +29,8 @@ pub enum Seen {
     Started(Identity, u64, i64),
     /// The host started as an ordinary server.
     Serves(Identity),
+    /// Another instance of the cluster has provisioned the host.
+    Elsewhere(Identity),
 }
 
 /// Where sightings go; refuses when the fleet's mailbox is full.

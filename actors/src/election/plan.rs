@@ -196,8 +196,7 @@ impl ElectionPlan {
         match input {
             Input::Due => self.due(now),
             Input::Opened(Ok(ttl)) if !LIVES.contains(&ttl) => {
-                let fault =
-                    format!("the values of its bucket live {ttl:?}, and they must between 1 s and 1 h");
+                let fault = format!("the values of the bucket live {ttl:?}, and must between 1 s and 1 h");
                 self.failed(&Fault::NoBucket(fault), now)
             }
             Input::Opened(Ok(ttl)) => {

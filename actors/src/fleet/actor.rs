@@ -277,6 +277,10 @@ impl Handler<HostNoticed> for FleetKeeper {
                 }
                 return;
             }
+            Seen::Elsewhere(identity) => {
+                self.settings.shelf.roster().give_away(&identity);
+                return self.pump(ctx);
+            }
             _ if !self.settings.run_state.borrow().admits() => return,
             Seen::Answered(identity) => (identity, Sighting::Answered, Found::Discovery),
             Seen::Started(identity, event, stamp) => {

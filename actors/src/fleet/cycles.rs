@@ -148,7 +148,7 @@ impl FleetKeeper {
                 Fact::HostFailed { host, cause, error, attempt: *attempt, retry_in: *retry_in }
             }
             (Ending::Interrupted, Verdict::Requeued) => Fact::HostInterrupted { host },
-            (_, Verdict::Requeued | Verdict::Unknown | Verdict::Retry { .. }) => return,
+            (_, Verdict::Requeued | Verdict::Unknown | Verdict::Elsewhere | Verdict::Retry { .. }) => return,
         };
         self.settings.recorder.record(fact);
     }

@@ -99,6 +99,8 @@ pub enum Verdict {
     },
     /// Back in the queue, as if the cycle had not been: the instance was paused.
     Requeued,
+    /// Another instance has the host; this roster has forgotten it.
+    Elsewhere,
     /// The cycle is not this roster's (an actor that was already replaced).
     Unknown,
 }

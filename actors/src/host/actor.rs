@@ -12,7 +12,9 @@ use tracing::{Instrument as _, Span};
 use super::board::CycleBoard;
 use super::messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
 use super::plan::Plan;
-use super::ports::{Answer, Boxed, CommitPort, HelperAnswer, HostCall, StepIntent, Tools};
+use super::ports::{
+    Answer, Boxed, ClaimEnd, ClaimedHost, CommitPort, HelperAnswer, HostCall, StepIntent, Tools,
+};
 use super::resume::Resume;
 use super::steps::Step;
 use super::terms::{At, CallFailure, Effect, Input, PlanSettings};
@@ -75,6 +77,8 @@ pub struct HostProvisioner {
     span: Span,
     commit: CommitPort,
     board: CycleBoard,
+    claim: Option<Arc<dyn ClaimedHost>>,
+    resumed: bool,
     conflict: ConflictFlag,
     has_answered: bool,
     stop_asked: bool,
@@ -84,6 +88,7 @@ pub struct HostProvisioner {
 impl HostProvisioner {
     /// The actor of one cycle, not yet started.
     pub fn new(settings: HostSettings) -> Self {
+        let resumed = settings.resume.is_some();
         let nonce = hex::encode(rand::rng().random::<[u8; 16]>());
         Self {
             plan: Plan::new(settings.plan, settings.identity.clone(), nonce, settings.kept)
@@ -99,6 +104,8 @@ impl HostProvisioner {
             answered: settings.answered,
             commit: settings.commit,
             board: settings.board,
+            claim: None,
+            resumed,
             conflict: ConflictFlag::of_cycle(settings.span.clone()),
             span: settings.span,
             has_answered: false,
@@ -111,8 +118,9 @@ impl HostProvisioner {
         let cycle = self.span.clone();
         let _inside = cycle.enter();
         let (paused, barred) = {
-            let state = self.run_state.borrow();
-            (self.stop_asked || state.is_paused(), state.has_lapsed())
+            let (state, claim) = (self.run_state.borrow(), self.claim.as_deref());
+            let paused = self.stop_asked || state.is_paused() || claim.is_some_and(|claim| !claim.holds());
+            (paused, state.has_lapsed() || claim.is_some_and(ClaimedHost::has_expired))
         };
         let at = At {
             now: Instant::now().into_std(),
@@ -153,9 +161,16 @@ impl HostProvisioner {
                 let span = self.step(action);
                 let answer = self.after_intent(step, call).instrument(span.clone()).into_actor(self);
                 ctx.spawn(answer.map(move |answer, me, ctx| {
-                    let Some((answer, took)) = answer else {
-                        tracing::debug!(host = %me.identity, "this cycle was replaced and ends");
-                        return ctx.stop();
+                    let (answer, took) = match answer {
+                        Called::Done(answer, took) => (answer, took),
+                        Called::Replaced => {
+                            tracing::debug!(host = %me.identity, "this cycle was replaced and ends");
+                            return ctx.stop();
+                        }
+                        Called::NotOurs => {
+                            tracing::info!(host = %me.identity, "another instance may have it by now; its cycle ends");
+                            return me.carry_out(Effect::Finish(Ending::Interrupted), ctx);
+                        }
                     };
                     if answer.is_ok() {
                         me.note_answer();
@@ -204,6 +219,9 @@ impl HostProvisioner {
                     let (host, msg) = (self.identity.to_string(), msg.clone());
                     self.recorder.record(Fact::ShutdownRequested { host, msg });
                 }
+                if let Some(claim) = self.claim.take() {
+                    claim.end(claim_end(&ending));
+                }
                 let reply_lost = self.plan.reply_lost();
                 self.finished.do_send(HostFinished { cycle: self.cycle, ending, reply_lost });
                 ctx.stop();
@@ -212,32 +230,39 @@ impl HostProvisioner {
     }
 
     /// Calls the host; a step that changes it only once its intent is on the disk, and the roster knows what this cycle
-    /// leaves undone if it is cut off from now on. None when this cycle was replaced and must not configure.
-    fn after_intent(&self, step: Step, call: HostCall) -> Boxed<Option<(Answer, Duration)>> {
+    /// leaves undone if it is cut off from now on.
+    fn after_intent(&self, step: Step, call: HostCall) -> Boxed<Called> {
         let is_first = self.plan.tries() == 1 && step.spec().is_some_and(|spec| spec.effect);
         let intent = is_first.then(|| self.intent(step));
         let (journal, link) = (Arc::clone(&self.tools.journal), Arc::clone(&self.tools.link));
         let (commit, cycle, unfinished) = (Arc::clone(&self.commit), self.cycle, self.plan.unfinished());
-        let run_state = self.run_state.clone();
+        let (run_state, claim) = (self.run_state.clone(), self.claim.clone());
         Box::pin(async move {
             let began = Instant::now();
             if let Some(intent) = intent {
+                // A restart finishes what was begun, for as long as the claim cannot have run out.
+                if let Some(claim) = claim.as_ref().filter(|_| step != Step::Restart)
+                    && !claim.confirm().await
+                {
+                    return Called::NotOurs;
+                }
                 // A disk may take its time, so everything else is asked afterwards.
                 journal.intend(intent).await;
                 let is_ours = unfinished.is_none_or(|unfinished| commit(cycle, unfinished));
                 // A host that was configured is told to restart even when the roster has gone on without this cycle.
                 if step == Step::Configure && !is_ours {
-                    return None;
+                    return Called::Replaced;
                 }
-                if run_state.borrow().has_lapsed() {
+                let expired = claim.is_some_and(|claim| claim.has_expired());
+                if expired || run_state.borrow().has_lapsed() {
                     let reason = "the right to work on it has lapsed".to_owned();
                     let answer = Err(CallFailure { reason, again: true, silent: false });
-                    return Some((answer, began.elapsed()));
+                    return Called::Done(answer, began.elapsed());
                 }
             }
             let began = Instant::now();
             let answer = link.call(call).await;
-            Some((answer, began.elapsed()))
+            Called::Done(answer, began.elapsed())
         })
     }
 
@@ -258,6 +283,16 @@ impl HostProvisioner {
         }
     }
 
+    /// The first call goes out.
+    fn begin(&mut self, ctx: &mut Context<Self>) {
+        ctx.run_later(CONTACT_PATIENCE, |me, _| {
+            if !me.has_answered {
+                me.silent.do_send(HostSilent { cycle: me.cycle });
+            }
+        });
+        self.feed(Input::Begin, ctx);
+    }
+
     fn note_answer(&mut self) {
         if !self.has_answered {
             self.has_answered = true;
@@ -270,12 +305,36 @@ impl Actor for HostProvisioner {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_later(CONTACT_PATIENCE, |me, _| {
-            if !me.has_answered {
-                me.silent.do_send(HostSilent { cycle: me.cycle });
+        let Some(claims) = &self.tools.claims else { return self.begin(ctx) };
+        let claim = claims.take(self.identity.clone(), self.resumed).into_actor(self);
+        ctx.spawn(claim.map(|claim, me, ctx| {
+            if claim.is_some() {
+                me.claim = claim;
+                return me.begin(ctx);
             }
-        });
-        self.feed(Input::Begin, ctx);
+            me.carry_out(Effect::Finish(Ending::Elsewhere), ctx);
+        }));
+    }
+}
+
+/// What came of a call.
+enum Called {
+    /// It was made, or failed.
+    Done(Answer, Duration),
+    /// It was not, because the roster has gone on without this cycle.
+    Replaced,
+    /// It was not, because the host may be another instance's by now.
+    NotOurs,
+}
+
+/// What other instances shall think of the host.
+const fn claim_end(ending: &Ending) -> ClaimEnd {
+    match ending {
+        Ending::Provisioned | Ending::Updating | Ending::ShutDown { .. } | Ending::AlreadyServing => {
+            ClaimEnd::Done
+        }
+        Ending::Deferred { .. } | Ending::Busy { .. } | Ending::Failed { .. } => ClaimEnd::Again,
+        Ending::Interrupted | Ending::Elsewhere => ClaimEnd::Untouched,
     }
 }
 

@@ -49,6 +49,8 @@ pub enum Ending {
     },
     /// The instance was paused or is stopping; the host is as it was.
     Interrupted,
+    /// Another instance of the cluster has the host; nothing was done here.
+    Elsewhere,
     /// It failed.
     Failed {
         /// One of the fixed causes.
@@ -69,6 +71,7 @@ impl Ending {
             Self::Deferred { .. } => "deferred",
             Self::Busy { .. } => "busy",
             Self::Interrupted => "interrupted",
+            Self::Elsewhere => "elsewhere",
             Self::Failed { .. } => "failed",
         }
     }

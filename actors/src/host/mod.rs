@@ -18,8 +18,8 @@ pub use error::HostError;
 pub use messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
 pub use plan::Plan;
 pub use ports::{
-    Answer, Boxed, CommitPort, HelperAnswer, HelperPort, HostCall, JournalPort, LinkPort, StepIntent, Tools,
-    VaultPort,
+    Answer, Boxed, ClaimEnd, ClaimPort, ClaimedHost, CommitPort, HelperAnswer, HelperPort, HostCall,
+    JournalPort, LinkPort, StepIntent, Tools, VaultPort,
 };
 pub use resume::{Material, Resume};
 pub use steps::{Features, STEPS, Step, StepSpec};

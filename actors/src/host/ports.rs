@@ -112,6 +112,36 @@ pub trait VaultPort: Send + Sync {
     fn seal(&self, pem: SecretString, host_public: String) -> Boxed<Result<SealedForHost, String>>;
 }
 
+/// How a cycle with a claim ended, as far as other instances are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimEnd {
+    /// The host is provisioned, or needs nothing.
+    Done,
+    /// This instance tries it again before long.
+    Again,
+    /// The host is as it was, and anybody's.
+    Untouched,
+}
+
+/// The right to work on one host, among several instances.
+pub trait ClaimedHost: Send + Sync {
+    /// True while no other instance can have the host.
+    fn holds(&self) -> bool;
+    /// True once the claim may have run out, so that not even what was begun may be finished.
+    fn has_expired(&self) -> bool;
+    /// Makes sure of it before the host is changed; false when it is gone.
+    fn confirm(&self) -> Boxed<bool>;
+    /// Gives it back.
+    fn end(&self, how: ClaimEnd);
+}
+
+/// Claims of hosts.
+pub trait ClaimPort: Send + Sync {
+    /// Claims a host; none when another instance has it. Waits while nothing can be claimed. `resumed`: this instance's
+    /// journal knows how far an earlier life of it came, so that a claim which that life left is taken up at once.
+    fn take(&self, identity: Identity, resumed: bool) -> Boxed<Option<Arc<dyn ClaimedHost>>>;
+}
+
 /// Everything a cycle works with.
 #[derive(Clone)]
 pub struct Tools {
@@ -123,6 +153,8 @@ pub struct Tools {
     pub vault: Arc<dyn VaultPort>,
     /// What is about to be done, and what was.
     pub journal: Arc<dyn JournalPort>,
+    /// Claims of hosts, when several instances work at once.
+    pub claims: Option<Arc<dyn ClaimPort>>,
 }
 
 impl fmt::Debug for Tools {

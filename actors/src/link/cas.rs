@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use async_nats::{HeaderMap, RequestErrorKind};
+use base64::Engine as _;
 use serde::Deserialize;
 
 use super::LinkHandle;
@@ -15,13 +16,16 @@ pub(super) const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
 /// The error numbers that say "somebody else wrote": wrong last sequence, and its form on replicated streams.
 const CONFLICTS: [u64; 2] = [10_071, 10_164];
 
+/// The error number that says "no such message".
+const NO_MESSAGE: u64 = 10_037;
+
 /// Answers above this many bytes are not read.
 const MAX_ANSWER: usize = 256 * 1024;
 
 /// Where a key lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CasKey {
-    /// Prefix of the API and of the key's subject, `choria.streams` on a Choria broker.
+    /// Prefix of the API and of the key's subject, `choria.streams` on a Choria broker; empty in the bucket's own account.
     pub prefix: String,
     /// The bucket.
     pub bucket: String,
@@ -69,6 +73,19 @@ struct Info {
 }
 
 #[derive(Deserialize)]
+struct Stored {
+    message: Option<StoredMessage>,
+    error: Option<ApiError>,
+}
+
+#[derive(Deserialize)]
+struct StoredMessage {
+    seq: u64,
+    #[serde(default)]
+    data: String,
+}
+
+#[derive(Deserialize)]
 struct InfoConfig {
     #[serde(default)]
     max_age: u64,
@@ -77,7 +94,18 @@ struct InfoConfig {
 impl CasKey {
     /// The subject that writes of the key are sent to.
     pub fn subject(&self) -> String {
-        format!("{}.$KV.{}.{}", self.prefix, self.bucket, self.key)
+        let own = self.own_subject();
+        if self.prefix.is_empty() { own } else { format!("{}.{own}", self.prefix) }
+    }
+
+    /// The key's subject in the bucket's own account.
+    fn own_subject(&self) -> String {
+        format!("$KV.{}.{}", self.bucket, self.key)
+    }
+
+    fn api(&self, verb: &str) -> String {
+        let prefix = if self.prefix.is_empty() { "$JS.API" } else { &self.prefix };
+        format!("{prefix}.{verb}.KV_{}", self.bucket)
     }
 }
 
@@ -97,8 +125,7 @@ impl ApiError {
 impl LinkHandle {
     /// How long a value of the key's bucket lives; zero means for ever.
     pub async fn cas_ttl(&self, key: &CasKey, limit: Duration) -> Result<Duration, CasFault> {
-        let subject = format!("{}.STREAM.INFO.KV_{}", key.prefix, key.bucket);
-        let answer = self.ask_broker(subject, None, Vec::new(), &key.bucket, limit).await?;
+        let answer = self.ask_broker(key.api("STREAM.INFO"), None, Vec::new(), &key.bucket, limit).await?;
         let info: Info = parse(&answer)?;
         match (info.config, info.error) {
             (Some(config), None) => Ok(Duration::from_nanos(config.max_age)),
@@ -125,6 +152,25 @@ impl LinkHandle {
             (_, Some(error)) => Err(error.fault(&key.bucket)),
             (Some(seq), None) if seq > 0 => Ok(seq),
             _ => Err(CasFault::Other("the broker's answer names no sequence number".to_owned())),
+        }
+    }
+
+    /// The key's last write, as whoever keeps the bucket has it, however far behind its other replicas are: sequence number
+    /// and value. None when it was never written or has expired.
+    pub async fn cas_read(&self, key: &CasKey, limit: Duration) -> Result<Option<(u64, Vec<u8>)>, CasFault> {
+        let ask = serde_json::json!({"last_by_subj": key.own_subject()}).to_string().into_bytes();
+        let answer = self.ask_broker(key.api("STREAM.MSG.GET"), None, ask, &key.bucket, limit).await?;
+        let stored: Stored = parse(&answer)?;
+        match (stored.message, stored.error) {
+            (Some(message), None) => {
+                let value = base64::engine::general_purpose::STANDARD.decode(message.data);
+                let value =
+                    value.map_err(|_| CasFault::Other("the broker's answer cannot be read".to_owned()))?;
+                Ok(Some((message.seq, value)))
+            }
+            (_, Some(error)) if error.err_code == NO_MESSAGE => Ok(None),
+            (_, Some(error)) => Err(error.fault(&key.bucket)),
+            (None, None) => Err(CasFault::Other("the broker's answer holds no message".to_owned())),
         }
     }
 

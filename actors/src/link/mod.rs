@@ -2,6 +2,7 @@
 mod actor;
 mod backoff;
 mod broker;
+mod bucket;
 mod cas;
 mod complaints;
 mod connecting;
@@ -30,6 +31,7 @@ mod tests;
 pub use actor::{BrokerLink, MAILBOX};
 pub use backoff::{TWENTY_SEC_MS, twenty_sec};
 pub use broker::{Asked, Attempt, Broker, ConnectFault, PublishFault, RawMessage, Session};
+pub use bucket::{BucketFault, BucketFound, BucketSpec};
 pub use cas::{CasFault, CasKey};
 pub use credentials::{Credentials, CredentialsError, Login};
 pub use handle::{ClientWatch, FactSink, LinkHandle, LinkParts};

@@ -236,6 +236,25 @@ pub enum Fact {
         /// The wait.
         after: Duration,
     },
+    /// A host was to be claimed and another instance had it; ends the cycle before its first call.
+    ClaimContended {
+        /// The identity.
+        host: String,
+    },
+    /// A claim ended before its cycle did; the cycle ends at its next safe point.
+    ClaimLost {
+        /// The identity.
+        host: String,
+    },
+    /// The claims of this instance now; sets the gauges.
+    ClaimsCounted {
+        /// Hosts claimed.
+        held: usize,
+        /// Hosts that are another instance's first, kept in mind.
+        kept: usize,
+        /// Instances that are there, this one included.
+        members: usize,
+    },
     /// An actor ended and its owner decided what to do.
     ActorEnded {
         /// The name of its position; one of the fixed names, else counted as `other`.

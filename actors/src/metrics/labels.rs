@@ -47,7 +47,8 @@ pub const CYCLE_ENDS: [&str; 27] = [
 ];
 
 /// Values of `actor`: the folder names, and those of what control has for itself.
-pub const ACTORS: [&str; 15] = [
+pub const ACTORS: [&str; 16] = [
+    "claim",
     "control",
     "control_link",
     "control_vault",

@@ -3,6 +3,7 @@
 //! Anybody may hold a [`Recorder`] and record a [`Fact`]; the numbers are atomics in it, so recording never waits and
 //! nothing is lost when an actor restarts. The [`MetricsKeeper`] only renders them.
 mod actor;
+mod claims;
 mod election;
 mod fact;
 mod handle;

@@ -151,6 +151,9 @@ fn log(fact: &Fact, throttles: &Throttles) {
         | Fact::LeadershipLost
         | Fact::LeadershipHandedOver
         | Fact::LeaderHeard { .. }
+        | Fact::ClaimContended { .. }
+        | Fact::ClaimLost { .. }
+        | Fact::ClaimsCounted { .. }
         | Fact::Campaigned { .. }
         | Fact::CampaignDue { .. }
         | Fact::ActorEnded { .. }
@@ -327,6 +330,16 @@ fn log_instance(fact: &Fact) {
         Fact::Paused { paused: false } => info!(component = "provisioner", "Working"),
         Fact::LeadershipWon => info!(component = "hosts", "Became leader after winning election"),
         Fact::LeadershipLost => warn!(component = "hosts", "Lost leadership"),
+        Fact::ClaimContended { host } => {
+            debug!(component = name(host), host = name(host), "Another instance has it");
+        }
+        Fact::ClaimLost { host } => {
+            warn!(
+                component = name(host),
+                host = name(host),
+                "Its claim was lost, its cycle ends at the next safe point"
+            );
+        }
         Fact::LeadershipHandedOver => info!(component = "election", "Leadership was handed over"),
         Fact::LeaderHeard { name: leader, anew: true, .. } => {
             info!(component = "election", leader = name(leader), "Heard the leader");

@@ -8,6 +8,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+use super::claims::Claims;
 use super::election::Election;
 use super::keeping::Keeping;
 use super::labels::{ACTORS, CYCLE_ENDS, EXIT_CAUSES, LANES, RPCS, position};
@@ -72,10 +73,11 @@ pub(super) struct Store {
     rejected_replies: IntCounter,
     election: Option<Election>,
     keeping: Keeping,
+    claims: Claims,
 }
 
 /// Makes series and registers them, all with the site's label.
-struct Maker<'a> {
+pub(super) struct Maker<'a> {
     registry: &'a Registry,
     site: &'a str,
 }
@@ -90,11 +92,11 @@ impl Maker<'_> {
         Ok(collector)
     }
 
-    fn counter(&self, name: &str, help: &str) -> prometheus::Result<IntCounter> {
+    pub(super) fn counter(&self, name: &str, help: &str) -> prometheus::Result<IntCounter> {
         self.register(IntCounter::with_opts(self.opts(name, help))?)
     }
 
-    fn gauge(&self, name: &str, help: &str) -> prometheus::Result<IntGauge> {
+    pub(super) fn gauge(&self, name: &str, help: &str) -> prometheus::Result<IntGauge> {
         self.register(IntGauge::with_opts(self.opts(name, help))?)
     }
 
@@ -252,6 +254,7 @@ impl Store {
             )?,
             rejected_replies: make
                 .counter("quartermaster_rejected_replies_total", "Replies that could not count")?,
+            claims: Claims::new(&make)?,
             election: elected.map(|identity| Election::new(&registry, site, identity)).transpose()?,
             keeping: Keeping::new(&registry, site)?,
             registry,
@@ -322,7 +325,7 @@ impl Store {
             Fact::HostInterrupted { .. } => self.end_cycle("interrupted"),
             Fact::HostFailed { cause, .. } => self.fail_cycle(cause),
             Fact::HostDeferred { .. } => self.fail_cycle("deferred"),
-            Fact::HostBusy { .. } => self.fail_cycle("busy"),
+            Fact::HostBusy { .. } => self.end_cycle("busy"),
             Fact::ReplyConflict { .. } => self.reply_conflicts.inc(),
             Fact::ReplyRejected { .. } => self.rejected_replies.inc(),
             Fact::FleetCounted { waiting, queued, busy } => {
@@ -338,6 +341,9 @@ impl Store {
             Fact::LinkChanged { connected, .. } => {
                 self.link_connected.set(i64::from(*connected));
                 self.link_connects.inc_by(u64::from(*connected));
+            }
+            Fact::ClaimContended { .. } | Fact::ClaimLost { .. } | Fact::ClaimsCounted { .. } => {
+                self.claims.update(fact);
             }
             Fact::LeadershipWon
             | Fact::LeadershipLost
@@ -378,7 +384,7 @@ fn count(series: &[IntCounter], index: usize) {
     }
 }
 
-fn set(gauge: &IntGauge, value: usize) {
+pub(super) fn set(gauge: &IntGauge, value: usize) {
     gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
 }
 

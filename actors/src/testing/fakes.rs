@@ -230,6 +230,7 @@ impl FakeFleet {
             helper: Arc::new(helper.clone()),
             vault: Arc::new(FakeVault),
             journal: Arc::new(JournalHandle::in_memory()),
+            claims: None,
         }
     }
 }

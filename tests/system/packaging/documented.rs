@@ -91,6 +91,8 @@ fn facts() -> Vec<Fact> {
         Fact::LeadershipLost,
         Fact::LeadershipHandedOver,
         Fact::LeaderHeard { name: host(), anew: true, since: Instant::now(), until: Instant::now() },
+        Fact::ClaimContended { host: host() },
+        Fact::ClaimLost { host: host() },
         Fact::ActorEnded { actor: "PART", cause: "failed", decision: "DECISION".to_owned() },
         Fact::JournalFailed { error: error() },
         Fact::LinkChanged { connected: true, detail: "DETAIL".to_owned() },
@@ -131,11 +133,14 @@ const fn is_listed(fact: &Fact) -> bool {
         | Fact::LeadershipLost
         | Fact::LeadershipHandedOver
         | Fact::LeaderHeard { .. }
+        | Fact::ClaimContended { .. }
+        | Fact::ClaimLost { .. }
         | Fact::ActorEnded { .. }
         | Fact::JournalFailed { .. }
         | Fact::LinkChanged { .. } => true,
         // Numbers only.
         Fact::Campaigned { .. }
+        | Fact::ClaimsCounted { .. }
         | Fact::CampaignDue { .. }
         | Fact::JournalCommitted { .. }
         | Fact::JournalDurable { .. } => false,

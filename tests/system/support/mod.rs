@@ -12,4 +12,4 @@ pub use authority::{Authority, Issued};
 pub use broker::{Broker, BrokerOptions};
 pub use daemon::{Daemon, append, replace};
 pub use require::{nats_server, skip};
-pub use wait::eventually;
+pub use wait::{eventually, eventually_within};

@@ -9,10 +9,15 @@ const LOOK: Duration = Duration::from_millis(20);
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Looks until `condition` holds; panics with `what` when that takes too long.
-pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + LIMIT;
+pub async fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    eventually_within(LIMIT, what, condition).await;
+}
+
+/// The same with another limit.
+pub async fn eventually_within(limit: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
     while !condition() {
-        assert!(Instant::now() < end, "not within {LIMIT:?}: {what}");
+        assert!(Instant::now() < end, "not within {limit:?}: {what}");
         tokio::time::sleep(LOOK).await;
     }
 }

@@ -48,6 +48,11 @@ impl Roster {
                 self.enqueue(&identity, now, true);
                 Verdict::Requeued
             }
+            Ending::Elsewhere => {
+                self.leave(&identity);
+                self.hosts.remove(&identity);
+                Verdict::Elsewhere
+            }
             Ending::Deferred { msg } => {
                 entry.failure = Some(Failure::new("deferred", msg, now));
                 let retry_in = spread(self.settings.interval, luck);

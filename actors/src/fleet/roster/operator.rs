@@ -64,6 +64,14 @@ impl Roster {
         true
     }
 
+    /// Another instance has provisioned the host: it leaves, unless this one is at work on it.
+    pub fn give_away(&mut self, identity: &Identity) {
+        if self.hosts.get(identity).is_some_and(|entry| !matches!(entry.state, State::InFlight { .. })) {
+            self.leave(identity);
+            self.hosts.remove(identity);
+        }
+    }
+
     /// Forgets a host, unless it must be restarted first. A cycle in flight is no longer this roster's.
     pub fn forget(&mut self, identity: &Identity) -> (Forgot, Option<u64>) {
         let Some(entry) = self.hosts.get(identity) else { return (Forgot::Unknown, None) };
