@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::error::StoreError;
 use super::messages::WritesDue;
-use super::shared::{Shared, Waiter};
+use super::shared::Shared;
 use super::store::Store;
 use crate::metrics::{Fact, Recorder};
 use crate::supervise::Birth;
@@ -29,6 +29,7 @@ pub struct JournalKeeper {
     recorder: Recorder,
     wall_ms: fn() -> i64,
     store: Option<Store>,
+    life: u64,
     gathering: bool,
     _birth: Option<Birth>,
 }
@@ -40,45 +41,76 @@ impl JournalKeeper {
         wall_ms: fn() -> i64,
         birth: Option<Birth>,
     ) -> Self {
-        Self { shared, recorder, wall_ms, store: None, gathering: false, _birth: birth }
+        Self { shared, recorder, wall_ms, store: None, life: 0, gathering: false, _birth: birth }
     }
 
     /// Writes what waits, if there is a file to write it to.
     fn commit(&mut self) {
         self.gathering = false;
         let Some(store) = &self.store else { return };
-        let (writes, waiters) = {
+        let writes = {
             let mut inner = self.shared.lock();
-            let batch = (std::mem::take(&mut inner.queue), std::mem::take(&mut inner.waiters));
+            if inner.life != self.life {
+                // Replaced while it hung: the file is another's by now.
+                drop(inner);
+                self.store = None;
+                return;
+            }
+            let mut waiters = std::mem::take(&mut inner.waiters);
+            inner.in_hand.append(&mut waiters);
+            let writes = std::mem::take(&mut inner.queue);
             self.shared.show_room(&inner);
-            batch
+            writes
         };
         if writes.is_empty() {
-            return tell(waiters, true);
+            return self.tell(true);
         }
         let began = Instant::now();
         match store.write(&writes) {
             Ok(()) => {
                 self.recorder.record(Fact::JournalCommitted { entries: writes.len(), took: began.elapsed() });
-                tell(waiters, true);
+                self.tell(true);
             }
-            Err(error) => self.degrade(&error, waiters),
+            Err(error) => self.degrade(&error),
         }
+    }
+
+    /// Tells those whose entries were in hand what became of them.
+    fn tell(&self, durable: bool) {
+        let waiters = {
+            let mut inner = self.shared.lock();
+            if inner.life == self.life { std::mem::take(&mut inner.in_hand) } else { Vec::new() }
+        };
+        for waiter in waiters {
+            // Whoever no longer waits needs no answer.
+            let _ = waiter.send(durable);
+        }
+    }
+
+    /// From now on everything is in memory only. False for a life that was replaced, which has no say in it.
+    fn give_up_disk(&mut self) -> bool {
+        self.store = None;
+        {
+            let mut inner = self.shared.lock();
+            if inner.life != self.life {
+                return false;
+            }
+            inner.durable = false;
+            inner.queue.clear();
+            let mut waiters = std::mem::take(&mut inner.waiters);
+            inner.in_hand.append(&mut waiters);
+            self.shared.show_room(&inner);
+        }
+        self.tell(false);
+        true
     }
 
     /// The disk refuses: the work goes on in memory, and the file, which from now on tells less than the truth, is kept
     /// aside.
-    fn degrade(&mut self, error: &StoreError, waiters: Vec<Waiter>) {
-        self.store = None;
-        let more = {
-            let mut inner = self.shared.lock();
-            inner.durable = false;
-            inner.queue.clear();
-            self.shared.show_room(&inner);
-            std::mem::take(&mut inner.waiters)
-        };
-        tell(waiters, false);
-        tell(more, false);
+    fn degrade(&mut self, error: &StoreError) {
+        if !self.give_up_disk() {
+            return;
+        }
         self.recorder.record(Fact::JournalFailed { error: chain(error) });
         let Some(folder) = &self.shared.folder else { return };
         let kept = match folder.set_aside((self.wall_ms)()) {
@@ -97,38 +129,30 @@ impl JournalKeeper {
     /// batch unwritten.
     fn renew(&mut self) {
         let Some(folder) = self.shared.folder.as_ref().filter(|_| self.store.is_none()) else { return };
-        let (writes, waiters) = {
+        let writes = {
             let mut inner = self.shared.lock();
+            if inner.life != self.life {
+                return;
+            }
             inner.durable = true;
             inner.queue.clear();
-            (inner.journal.all(), std::mem::take(&mut inner.waiters))
+            let mut waiters = std::mem::take(&mut inner.waiters);
+            inner.in_hand.append(&mut waiters);
+            inner.journal.all()
         };
         match folder.renew(&writes) {
             Ok(store) => {
                 self.store = Some(store);
-                tell(waiters, true);
+                self.tell(true);
                 self.recorder.record(Fact::JournalDurable { durable: true });
                 tracing::warn!(entries = writes.len(), "the journal is written to a new file from now on");
             }
             Err(error) => {
-                let more = {
-                    let mut inner = self.shared.lock();
-                    inner.durable = false;
-                    inner.queue.clear();
-                    std::mem::take(&mut inner.waiters)
-                };
-                tell(waiters, false);
-                tell(more, false);
-                self.recorder.record(Fact::JournalFailed { error: chain(&error) });
+                if self.give_up_disk() {
+                    self.recorder.record(Fact::JournalFailed { error: chain(&error) });
+                }
             }
         }
-    }
-}
-
-fn tell(waiters: Vec<Waiter>, durable: bool) {
-    for waiter in waiters {
-        // Whoever no longer waits needs no answer.
-        let _ = waiter.send(durable);
     }
 }
 
@@ -137,7 +161,7 @@ impl Actor for JournalKeeper {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        self.store = self.shared.lock().store.take();
+        (self.life, self.store) = self.shared.begin_life();
         let durable = self.store.is_some();
         self.recorder.record(Fact::JournalDurable { durable });
         if self.shared.folder.is_none() {

@@ -18,7 +18,7 @@ use super::record::AttemptRecord;
 use super::shared::Shared;
 use super::store::Store;
 use crate::metrics::Recorder;
-use crate::supervise::{Owned, RestartPolicy};
+use crate::supervise::{Owned, RestartPolicy, Slot};
 use crate::text::chain;
 
 /// A host as it is found in the journal at the start.
@@ -94,6 +94,11 @@ impl JournalHandle {
         Owned::new(self.shared.slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
             JournalKeeper::new(Arc::clone(&shared), recorder.clone(), wall_ms, Some(birth))
         })
+    }
+
+    /// The keeper's position.
+    pub fn slot(&self) -> &Slot<JournalKeeper> {
+        &self.shared.slot
     }
 
     /// True while what is entered reaches a disk.

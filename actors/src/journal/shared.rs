@@ -24,6 +24,10 @@ pub(super) struct Inner {
     pub(super) journal: Journal,
     pub(super) queue: Vec<Write>,
     pub(super) waiters: Vec<Waiter>,
+    /// Who waits for the batch that is being written: here, so that a keeper that hangs over it keeps nobody.
+    pub(super) in_hand: Vec<Waiter>,
+    /// The keeper's life that may write; one that was replaced and wakes up again may not.
+    pub(super) life: u64,
     /// Whether what is entered is to be written; false in memory, and while the disk refuses.
     pub(super) durable: bool,
     /// Opened at the start, for the keeper's first life.
@@ -42,7 +46,15 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(journal: Journal, folder: Option<Folder>, store: Option<Store>) -> Arc<Self> {
         let durable = store.is_some();
-        let inner = Inner { journal, queue: Vec::new(), waiters: Vec::new(), durable, store };
+        let inner = Inner {
+            journal,
+            queue: Vec::new(),
+            waiters: Vec::new(),
+            in_hand: Vec::new(),
+            life: 0,
+            durable,
+            store,
+        };
         Arc::new(Self {
             inner: Mutex::new(inner),
             slot: Slot::new("journal", 1),
@@ -54,6 +66,15 @@ impl Shared {
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         // Plain data; an entry that a panic cut short is at worst missing, as if it had come too late.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new life of the keeper begins: answers its number, and the store when it is the first.
+    pub(super) fn begin_life(&self) -> (u64, Option<Store>) {
+        let mut inner = self.lock();
+        inner.life += 1;
+        let mut left = std::mem::take(&mut inner.in_hand);
+        inner.waiters.append(&mut left);
+        (inner.life, inner.store.take())
     }
 
     /// Takes an entry in, to be written soon.
