@@ -1,6 +1,7 @@
 //! Build, start, drain: the one place actors are wired.
 
 mod build;
+mod client;
 mod cluster;
 mod connect;
 mod desk;
@@ -30,6 +31,7 @@ use quartermaster_proto::choria::event::{self, Event, EventFormat, EventKind};
 use quartermaster_proto::choria::subject;
 
 use self::build::{Parts, build};
+pub use self::client::{ControlClient, Route};
 use self::cluster::Cluster;
 pub use self::connect::{ConnectReport, connect_check};
 use self::ending::{Ended, Ending};

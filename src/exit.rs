@@ -16,11 +16,15 @@ pub enum Exit {
     /// 4: the configuration is right but something it names is not: a key, token, helper or directory is missing,
     /// unreadable or unusable.
     Files,
-    /// 5: the broker could not be reached or refused the login (`check --connect`).
+    /// 5: the broker could not be reached or refused the login.
     Broker,
     /// 6: the work was done, but not all of it succeeded (a demo or load run in which a server was not provisioned, a helper whose reply
-    /// is not acceptable).
+    /// is not acceptable, a question to several instances of which some did not answer).
     Incomplete,
+    /// 7: no instance answered.
+    NoInstance,
+    /// 8: every instance that answered refused.
+    Refused,
 }
 
 impl Exit {
@@ -34,6 +38,8 @@ impl Exit {
             Self::Files => 4,
             Self::Broker => 5,
             Self::Incomplete => 6,
+            Self::NoInstance => 7,
+            Self::Refused => 8,
         }
     }
 }

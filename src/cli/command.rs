@@ -11,7 +11,7 @@ use super::run::{self, RunArgs};
 use crate::check::CheckArgs;
 use crate::exit::Exit;
 use crate::telemetry::{self, LogFormat};
-use crate::{app, check, demo, emulate, helper_test, machine};
+use crate::{app, check, control, demo, emulate, helper_test, machine};
 
 /// The name under which the whole command line is the peer's (choria.md 12.1).
 const PEER_NAME: &str = "choria-provisioner";
@@ -21,7 +21,8 @@ const PEER_NAME: &str = "choria-provisioner";
 #[command(name = "quartermaster", version, disable_help_subcommand = true, propagate_version = true)]
 #[command(
     after_help = "Exit codes: 0 done, 1 could not go on, 2 wrong command line, 3 wrong configuration file, \
-4 a file or program it names is missing or unusable, 5 no broker, 6 done but not all of it succeeded.\n\
+4 a file or program it names is missing or unusable, 5 no broker, 6 done but not all of it succeeded, 7 no instance answered, \
+8 every instance refused.\n\
 Started under the name choria-provisioner, it takes the command line of the Choria Provisioner."
 )]
 pub struct Cli {
@@ -60,6 +61,9 @@ pub enum Command {
         #[command(subcommand)]
         command: HelperCommand,
     },
+    /// Speak to running instances
+    #[command(flatten)]
+    Control(control::Verb),
     /// Run a fleet of emulated Choria servers
     Emulate(emulate::Args),
     /// Show everything at work on this machine
@@ -130,6 +134,10 @@ fn dispatch(cli: &Cli) -> Exit {
         Command::Helper { command: HelperCommand::Test(args) } => {
             for_people(&cli.log);
             helper_test::run(args)
+        }
+        Command::Control(verb) => {
+            for_people(&cli.log);
+            control::run(verb, &machine::surroundings(), &mut out)
         }
         Command::Emulate(args) => {
             for_people(&cli.log);

@@ -44,6 +44,11 @@ impl Out {
     }
 }
 
+/// Writes to standard error, which may be closed: that is no reason to end otherwise than said.
+pub fn say(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,11 @@
 //! `quartermaster run`: configuration, log, then the fleet provisioner.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::LogArgs;
+use super::out::say;
 use crate::app::{self, RunOptions};
 use crate::check::{Style, load_and_examine, render};
 use crate::config::{Faults, LogConfig, LogLevel};
@@ -49,11 +50,6 @@ pub(super) fn run(args: &RunArgs, log: &LogArgs) -> Exit {
         app::run(Arc::new(config), &RunOptions { pid_file: args.pid.clone(), ..RunOptions::default() });
     telemetry.close();
     exit
-}
-
-/// Standard error may be closed; that is no reason to end otherwise than said.
-fn say(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 fn log_warnings(faults: &Faults) {

@@ -73,7 +73,27 @@ fn completions_and_the_manual_name_every_verb() {
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command()).render(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
-    for verb in ["run", "check", "helper", "emulate", "demo", "completions", "man"] {
+    for verb in [
+        "run",
+        "check",
+        "helper",
+        "emulate",
+        "demo",
+        "completions",
+        "man",
+        "status",
+        "hosts",
+        "host",
+        "pause",
+        "resume",
+        "flip",
+        "drain",
+        "discover",
+        "retry",
+        "forget",
+        "watch",
+        "config",
+    ] {
         assert!(script.contains(verb) && page.contains(verb), "{verb}");
     }
 }

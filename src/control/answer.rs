@@ -1,6 +1,7 @@
 //! Carries out what a request asks for.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use quartermaster_actors::fleet::{HostQuery, MAX_PAGE};
@@ -9,11 +10,15 @@ use quartermaster_proto::choria::Identity;
 use serde::Serialize;
 
 use super::fields::Fields;
-use super::wire::{ConfigReply, ErrorBody, ErrorReply, PingReply};
+use super::wire::{ConfigReply, ErrorBody, ErrorReply, PingReply, StatusReply};
 use crate::operate::{Change, OperateError, Operator, Via};
 
 /// Hosts on a page when nobody says how many.
 const PAGE: usize = 100;
+/// Failures that a status tells of.
+const FAILURES: usize = 5;
+/// How long a status waits for the keeper of the fleet, which may have a lot to do.
+const OVERVIEW_LIMIT: Duration = Duration::from_millis(500);
 /// What hosts may be asked for by.
 const STATES: [&str; 7] = ["known", "waiting", "in_flight", "held", "cooling", "gave_up", "done"];
 
@@ -100,7 +105,9 @@ async fn carry_out(operator: &Operator, request: &Request) -> Done {
         }
         "status" => {
             fields.finish()?;
-            json(&operator.status())
+            let asked = tokio::time::timeout(OVERVIEW_LIMIT, operator.overview(FAILURES));
+            let overview = asked.await.ok().and_then(Result::ok);
+            json(&StatusReply { status: operator.status(), overview })
         }
         "config" => {
             fields.finish()?;

@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::schema_of;
 use super::wire::{
     ChangeRequest, ConfigReply, ErrorReply, HostChangeRequest, HostRequest, HostsRequest, NoRequest,
-    PingReply,
+    PingReply, StatusReply,
 };
-use crate::operate::{ChangeReport, HostReport, HostsReport, StatusReport};
+use crate::operate::{ChangeReport, HostReport, HostsReport};
 
 /// The service's name.
 pub const SERVICE: &str = "quartermaster";
@@ -47,7 +47,7 @@ const fn command(name: &'static str, about: &'static str, request: fn() -> Value
 #[rustfmt::skip]
 pub const VERBS: [VerbRow; 12] = [
     question("ping", "Says who is there.", schema_of::<NoRequest>, schema_of::<PingReply>),
-    question("status", "Tells the run state, the link, the fleet in numbers and the actors.", schema_of::<NoRequest>, schema_of::<StatusReport>),
+    question("status", "Tells the run state, the link, the fleet in numbers and the actors.", schema_of::<NoRequest>, schema_of::<StatusReply>),
     command("pause", "No new host, no helper, no discovery; cycles end at their next safe point.", schema_of::<ChangeRequest>),
     command("resume", "Works again after a pause, and looks for hosts at once.", schema_of::<ChangeRequest>),
     command("flip", "Pauses who works, resumes who is paused.", schema_of::<ChangeRequest>),

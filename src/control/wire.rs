@@ -1,9 +1,10 @@
 //! The shapes of requests and of the answers that are nobody else's. All of them are JSON objects.
 
+use quartermaster_actors::fleet::FleetOverview;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::operate::OperateError;
+use crate::operate::{OperateError, StatusReport};
 
 /// The request of endpoints that need to be told nothing: an empty message or `{}`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -74,6 +75,16 @@ pub struct PingReply {
     pub version: &'static str,
     /// `leading`, `standby`, `paused` or `draining`.
     pub role: &'static str,
+}
+
+/// The answer of `status`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct StatusReply {
+    /// The run state, the link, the fleet in numbers and the actors.
+    #[serde(flatten)]
+    pub status: StatusReport,
+    /// The oldest in the queue, the slowest step, the last failures; none when the keeper of the fleet has no time.
+    pub overview: Option<FleetOverview>,
 }
 
 /// The answer of `config`.
