@@ -21,11 +21,18 @@ use crate::{
     time::WallClock,
 };
 
+mod provider;
+
+pub use provider::{
+    provider_lines, provider_log, provider_reply, provider_request, provider_schema, provider_type,
+    provider_value,
+};
+
 /// One body: a name, and what it does with the bytes.
 pub type Body = (&'static str, fn(&[u8]));
 
 /// Every body, by the name of its target.
-pub const BODIES: [Body; 11] = [
+pub const BODIES: [Body; 18] = [
     ("open_request", open_request),
     ("open_reply", open_reply),
     ("rpc_payload", rpc_payload),
@@ -37,6 +44,13 @@ pub const BODIES: [Body; 11] = [
     ("tokens", tokens),
     ("signing_requests", signing_requests),
     ("pem_blocks", pem_blocks),
+    ("provider_reply", provider_reply),
+    ("provider_request", provider_request),
+    ("provider_schema", provider_schema),
+    ("provider_type", provider_type),
+    ("provider_value", provider_value),
+    ("provider_lines", provider_lines),
+    ("provider_log", provider_log),
 ];
 
 /// An error and its causes are short and print on one line, whatever was received.

@@ -30,9 +30,9 @@ impl Limits {
     pub const FRAME: Self = Self { max_bytes: 8 * 1024 * 1024, max_depth: 64, max_items: 200_000 };
     /// The bounds of a lifecycle event: 64 KiB, 16 deep, 2,000 values.
     pub const EVENT: Self = Self { max_bytes: 64 * 1024, max_depth: 16, max_items: 2_000 };
-    /// The bounds of one line of a provider: 16 MiB, 128 deep, 1,000,000 values.
-    pub const PROVIDER: Self = Self { max_bytes: 16 * 1024 * 1024, max_depth: 128, max_items: 1_000_000 };
-    /// The bounds of what a provider's `schema` subcommand prints: 4 MiB, 128 deep, 1,000,000 values.
+    /// The bounds of one line of a provider: 16 MiB, 128 deep, 200,000 values.
+    pub const PROVIDER: Self = Self { max_bytes: 16 * 1024 * 1024, max_depth: 128, max_items: 200_000 };
+    /// The bounds of what a provider's `schema` subcommand prints: 4 MiB, 128 deep, 200,000 values.
     pub const PROVIDER_SCHEMA: Self = Self { max_bytes: 4 * 1024 * 1024, ..Self::PROVIDER };
 }
 

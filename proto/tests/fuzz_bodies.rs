@@ -47,8 +47,30 @@ fn seeds() -> Vec<Vec<u8>> {
     for name in ["v1-insecure", "v1-x509", "v2"] {
         seeds.push(vector(&format!("{name}.helper-input.json")).into_bytes());
     }
+    let exchange = vector("provider-exchange.txt");
+    seeds.extend(exchange.lines().filter_map(|line| line.get(2..)).map(|line| line.as_bytes().to_vec()));
+    seeds.extend(PROVIDER_SEEDS.map(|text| text.as_bytes().to_vec()));
+    seeds.push(exchange.into_bytes());
     seeds
 }
+
+/// What the exchange with a provider does not show.
+const PROVIDER_SEEDS: [&str; 14] = [
+    r#"{"id":6,"error":{"code":"failed","message":"m","detail":"d","x_retry_after_ms":5,"x_state":"partial","x_undo":[{"action":"a","attrs":{"b":1e3}}],"x_diagnostics":[{"severity":"warning","path":["a",1],"message":"m"}]}}"#,
+    r#"{"id":8,"result":{"state":"done","outputs":{"a":"\u2028\ud800"},"undo":{"action":"a"}}}"#,
+    r#"{"id":8,"result":{"diagnostics":[{"message":"m"}]}}"#,
+    r#"{"method":"x/progress","params":{"id":7,"done":3,"total":10.5,"message":"m"}}"#,
+    r#"{"method":"x/cancel","params":{"id":7,"reason":"timeout","grace_ms":10000}}"#,
+    r#"{"id":10,"method":"execute","params":{"action":"a","attrs":{"n":-0.10},"undo":true,"x_call":{"run":"r","step":"s","attempt":1,"key":"k","deadline_ms":600000,"traceparent":"t"}}}"#,
+    r#"{"id":12,"method":"x/validate","params":{"action":"a","attrs":{"name":null},"unknown":[["name",3]]}}"#,
+    r#"{"id":2,"method":"configure","params":{"config":{},"x_host":{"name":"h","version":"0","protocol":"1","extensions":["cancel"],"max_in_flight":8,"max_frame_bytes":16777216}}}"#,
+    r#"{"id":1,"result":{"name":"a","protocol":1,"x_protocols":["1"],"x_extensions":{"max_in_flight":8,"new":[1],"require":["cancel"]},"config":{"s":{"type":"string","default":"\"\\\"q\\\"\"","x_enum":["a"]},"a":{"type":"any","default":"\"[1]\"","x_sensitive":true}}}}"#,
+    r#"{"name":"a","protocol":"1","actions":{"b":{"attrs":{"c":{"type":"set(number)","default":"[2,1.0,1]"}},"outputs":{"type":"object({a=optional(tuple([any])), b:string\n})"},"x_timeout_ms":0}}}"#,
+    "object({ status = number, body: string,\n headers = optional(map(set(list(tuple([any,bool,]))))) })",
+    "[1, 1.0, 10e-1, 1e400, -0, {\"a\": {\"b\": null}, \"b\": \"12\"}, [[\"1\", 2]], [true, {}]]",
+    "{\"level\":\"warn\",\"msg\":\"m\",\"k\":1}\n[ERROR] x\r\npanic: y\n\ngoroutine 1\nthread 'main' panicked at z",
+    "\u{feff}{\"id\":1}\r\n\r\nstray\u{2028}text\u{85}\r",
+];
 
 /// Texts that parsers have fallen over.
 fn nasties() -> Vec<Vec<u8>> {

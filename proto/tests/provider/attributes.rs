@@ -176,6 +176,16 @@ fn values_of_any_are_plain_unless_the_wrapper_is_asked_for() {
 }
 
 #[test]
+fn the_attributes_of_an_undo_are_taken_out_of_their_wrappers() {
+    let attrs = declared(r#"{"a":{"type":"any"},"s":{"type":"string"}}"#);
+    let plain = members(r#"{"a":[1],"more":{"value":1,"type":"number"},"s":"t"}"#);
+    let written = attrs.for_wire(plain.clone(), AnyEncoding::Cty);
+    assert_ne!(written, plain);
+    assert_eq!(attrs.received(written.clone(), AnyEncoding::Cty), plain);
+    assert_eq!(attrs.received(written.clone(), AnyEncoding::Plain), written);
+}
+
+#[test]
 fn wrapped_values_are_taken_out_where_the_type_is_any() {
     let action =
         action(r#""outputs":{"type":"object({a=any,b=string,l=list(any),m=map(any),t=tuple([any])})"}"#);

@@ -105,7 +105,7 @@ fn lines_before_one_that_is_too_long_are_delivered() {
 
 #[test]
 fn sizes_below_the_limit_always_work() {
-    for size in [64 * 1024 - 1, 64 * 1024 + 1, 10 * 1024 * 1024, 16 * 1024 * 1024 - 1] {
+    for size in [64 * 1024 - 1, 64 * 1024 + 1, 10 * 1024 * 1024] {
         let line = format!("{{\"id\":1,\"result\":\"{}\"}}\n", "x".repeat(size - 20));
         let mut lines = Lines::new(Limits::PROVIDER.max_bytes, Overlong::Refuse);
         let mut found = None;

@@ -20,6 +20,8 @@ mod logs;
 #[cfg(test)]
 mod numbers;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod requests;
 #[cfg(test)]
 mod results;

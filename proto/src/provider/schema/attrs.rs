@@ -2,7 +2,7 @@
 
 use crate::{
     provider::{
-        types::{AnyEncoding, unwrap_any, validate_at, wrap_any},
+        types::{AnyEncoding, Type, unwrap_any, validate_at, wrap_any},
         values::{Complaint, Members, Path, Value},
         wire::{MASKED, shown},
     },
@@ -43,7 +43,7 @@ impl ActionSchema {
     }
 }
 
-/// What [`check_attrs`] and [`encode_attrs`] do, where the declaration is.
+/// What a declaration of attributes does with values.
 pub trait Declared {
     /// Checks values against the declaration and converts them as they go on the wire: defaults are filled in, null and absent
     /// ones without a default are left out.
@@ -55,6 +55,10 @@ pub trait Declared {
 
     /// Checked values as they are written: with `cty` encoding values of type `any` get their wrappers.
     fn for_wire(&self, checked: Members, encoding: AnyEncoding) -> Members;
+
+    /// Values that a provider wrote (an undo), as they were meant: with `cty` encoding values of type `any` are taken out of their
+    /// wrappers.
+    fn received(&self, written: Members, encoding: AnyEncoding) -> Members;
 
     /// The values that must not be shown.
     fn sensitive<'a>(&'a self, given: &'a Members) -> Vec<&'a Value>;
@@ -80,14 +84,11 @@ impl Declared for Attrs {
     }
 
     fn for_wire(&self, checked: Members, encoding: AnyEncoding) -> Members {
-        if encoding == AnyEncoding::Plain {
-            return checked;
-        }
-        let each = checked.into_iter().map(|(name, value)| {
-            let wrapped = self.get(&name).map_or_else(|| value.clone(), |attr| wrap_any(&attr.ty, &value));
-            (name, wrapped)
-        });
-        each.collect()
+        recoded(self, checked, encoding, wrap_any)
+    }
+
+    fn received(&self, written: Members, encoding: AnyEncoding) -> Members {
+        recoded(self, written, encoding, unwrap_any)
     }
 
     fn sensitive<'a>(&'a self, given: &'a Members) -> Vec<&'a Value> {
@@ -129,6 +130,23 @@ impl AttrSchema {
     fn ty_shown(&self) -> String {
         escape_bounded(&self.ty.to_string(), 80)
     }
+}
+
+/// Every declared value changed by `change`, if the encoding is not the plain one.
+fn recoded(
+    attrs: &Attrs,
+    values: Members,
+    encoding: AnyEncoding,
+    change: fn(&Type, &Value) -> Value,
+) -> Members {
+    if encoding == AnyEncoding::Plain {
+        return values;
+    }
+    let each = values.into_iter().map(|(name, value)| {
+        let value = attrs.get(&name).map_or_else(|| value.clone(), |attr| change(&attr.ty, &value));
+        (name, value)
+    });
+    each.collect()
 }
 
 fn no_such(attrs: &Attrs) -> String {

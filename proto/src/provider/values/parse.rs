@@ -1,4 +1,4 @@
-//! JSON text to values. The text was bounded before ([`json::check`](crate::json::check)), so recursion is too.
+//! JSON text to values. The text was bounded before (by [`json::check`]), so recursion is too.
 //!
 //! A parser of our own, as none that is at hand keeps the digits of numbers, says where the same name stands twice, and takes
 //! half a surrogate pair for the replacement character as the peer's does.

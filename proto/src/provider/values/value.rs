@@ -8,6 +8,7 @@ use crate::json::Limits;
 
 use super::{
     number::Number,
+    parse::{SyntaxError, parse},
     write::{Part, write_canonical, write_plain},
 };
 
@@ -89,6 +90,15 @@ impl Value {
     /// The members, if it is an object.
     pub const fn as_object(&self) -> Option<&Members> {
         if let Self::Object(members) = self { Some(members) } else { None }
+    }
+
+    /// Reads one JSON value and the white space around it. Of a repeated name the last value counts, half a surrogate pair is
+    /// read as U+FFFD.
+    ///
+    /// # Errors
+    /// [`SyntaxError`], which repeats nothing of the text.
+    pub fn from_json(text: &str, limits: &Limits) -> Result<Self, SyntaxError> {
+        parse(text, limits).map(|parsed| parsed.value)
     }
 
     /// The value as compact JSON as it goes on the wire: keys sorted, numbers as written, characters that some runtimes take

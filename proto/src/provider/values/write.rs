@@ -165,14 +165,12 @@ fn emit_object<'a, T: 'a, S: Sink>(
     out.nest(false);
 }
 
-/// A JSON string. Besides what JSON demands, the characters are escaped that some runtimes take for the end of a line:
-/// next line, line separator, paragraph separator.
+/// A JSON string. Besides what JSON demands, the characters are escaped that some runtimes take for the end of a line (next line,
+/// line separator, paragraph separator) or some terminal for a command.
 fn emit_text<S: Sink>(text: &str, out: &mut S) {
     out.put("\"");
     let mut rest = text;
-    let special = |character: char| {
-        matches!(character, '"' | '\\' | '\u{0}'..='\u{1f}' | '\u{7f}' | '\u{85}' | '\u{2028}' | '\u{2029}')
-    };
+    let special = |character: char| matches!(character, '"' | '\\' | '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}');
     while let Some(at) = rest.find(special) {
         let (plain, after) = rest.split_at_checked(at).unwrap_or((rest, ""));
         out.put(plain);

@@ -54,8 +54,10 @@ impl Lines {
     /// # Errors
     /// [`FrameError::TooLarge`], once, as soon as the limit is passed.
     pub fn next_line(&mut self) -> Option<Result<Bytes, FrameError>> {
-        let found = self.buffer.iter().skip(self.scanned).position(|byte| *byte == b'\n');
-        let end = found.map(|at| self.scanned + at);
+        // Past the limit and a carriage return no line feed matters, so a long line is not searched again and again.
+        let seen = self.buffer.len().min(self.limit + 2);
+        let fresh = self.buffer.get(self.scanned..seen).unwrap_or_default();
+        let end = fresh.iter().position(|byte| *byte == b'\n').map(|at| self.scanned + at);
         // A carriage return belongs to the line's end, so it may stand one byte past the limit.
         let ends_in_time = |end: usize| {
             end <= self.limit || (end == self.limit + 1 && self.buffer.get(self.limit) == Some(&b'\r'))
