@@ -1,5 +1,6 @@
 //! What is kept about each emulated server, for reports and tests.
 
+use quartermaster_proto::choria::envelope::Request;
 use quartermaster_proto::time::WallClock;
 use serde::Serialize;
 
@@ -49,6 +50,8 @@ pub struct Configured {
     pub at_ms: i64,
     /// The reply was withheld, or made unreadable, by a fault.
     pub reply_lost: bool,
+    /// The server found fault with what it was given, so that it would not get far with it.
+    pub complaint: bool,
     /// Relapses before it: a `configure` after a relapse is no repetition.
     pub relapses: u32,
 }
@@ -100,21 +103,27 @@ impl ServerRecord {
         self.configures.saturating_sub(1).saturating_sub(self.relapses)
     }
 
-    /// Each `configure` that follows another of the same round whose reply went out: `(the earlier one, the later one)`.
-    /// The network may have lost that reply; the server did not.
+    /// Each `configure` that follows another of the same round which was good and whose reply went out: `(the earlier one, the
+    /// later one)`. The network may have lost that reply; the server did not.
     pub fn repetitions(&self) -> impl Iterator<Item = (&Configured, &Configured)> {
-        self.configured
-            .iter()
-            .zip(self.configured.iter().skip(1))
-            .filter(|(earlier, later)| earlier.relapses == later.relapses && !earlier.reply_lost)
+        self.configured.iter().zip(self.configured.iter().skip(1)).filter(|(earlier, later)| {
+            earlier.relapses == later.relapses && !earlier.reply_lost && !earlier.complaint
+        })
     }
 
-    pub(super) fn note_configured(&mut self, request: &str, by: &str, at: WallClock, reply_lost: bool) {
+    pub(super) fn note_configured(
+        &mut self,
+        request: &Request,
+        at: WallClock,
+        reply_lost: bool,
+        complaint: bool,
+    ) {
         self.configured.push(Configured {
-            request: request.to_owned(),
-            by: by.to_owned(),
+            request: request.id.clone(),
+            by: request.sender.clone(),
             at_ms: at.nanos() / 1_000_000,
             reply_lost,
+            complaint,
             relapses: self.relapses,
         });
     }

@@ -248,6 +248,7 @@ impl Server {
             actions.extend(gone);
             return actions;
         }
+        let complaints = self.record.complaints;
         let turn = match request.agent.as_str() {
             "rpcutil" => provision::rpcutil(self, &call.action, now),
             "choria_provision" => provision::choria_provision(self, request, &call, now),
@@ -265,7 +266,8 @@ impl Server {
             actions.push(Action::Note(Note::ReplyLost));
         }
         if done && call.action == "configure" {
-            self.record.note_configured(&request.id, &request.sender, true_time, lost);
+            let complaint = self.record.complaints > complaints;
+            self.record.note_configured(request, true_time, lost, complaint);
         }
         if !silent && let Some(payload) = wire::payload(&call.action, &turn.answer) {
             self.reply(open, &call.action, payload, turn.takes, now, &mut actions);

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,6 +136,17 @@ impl Provisioner {
     }
 
     /// SIGKILL, to it alone: its helpers are left to themselves.
+    /// SIGKILL, to it alone: helpers that run are left to themselves.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// How it ended, once it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
     pub fn assert_alive(&mut self) {
         let ended = self.child.try_wait().unwrap();
         assert!(ended.is_none(), "the provisioner has ended ({ended:?}):\n{}", self.tail());

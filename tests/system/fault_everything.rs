@@ -24,7 +24,7 @@ async fn fifty_rounds_of_everything_at_once_lose_no_server() {
             match stage.rng.random_range(0..6) {
                 0 => stage.restart_broker(0),
                 1 => stage.proxies[0].half_open(),
-                2 => std::fs::write(stage.path("storm"), "sleep 300\n").unwrap(),
+                2 => std::fs::write(stage.path("storm"), "sleep 15\n").unwrap(),
                 3 => std::fs::write(stage.path("storm"), "echo no; exit 1\n").unwrap(),
                 4 => {
                     stage.brokers[0].freeze();

@@ -38,7 +38,7 @@ async fn storms(name: &'static str, storm: &'static str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn helpers_that_all_hang_lose_no_server() {
     // One in the foreground and one that holds the pipes open.
-    storms("helpers hang", "sleep 300 & sleep 300\n").await;
+    storms("helpers hang", "sleep 15 & sleep 15\n").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -35,6 +35,8 @@ pub struct Row {
     pub brokers: Vec<BrokerOptions>,
     /// Protocol 2 with an organisation issuer over TLS; else protocol 1 in clear text.
     pub issuer: bool,
+    /// Servers make keys and get tokens for them.
+    pub keys: bool,
     /// Faults of the servers.
     pub faults: &'static str,
     /// User and password of the servers at the broker.
@@ -58,6 +60,7 @@ impl Row {
             name,
             brokers: vec![BrokerOptions::new().extra("max_pending: 256MB")],
             issuer: false,
+            keys: true,
             faults: "",
             user: None,
             yaml: "",
@@ -81,6 +84,8 @@ pub struct End {
 pub enum Cause {
     /// A part of the provisioner that may have had the reply in its hands.
     Part,
+    /// The whole provisioner.
+    Process,
     /// The broker, or every connection to it.
     Broker,
 }
@@ -102,12 +107,17 @@ pub struct Stage {
     pub ends: Vec<End>,
     /// What the provisioner held on to, idle, before the first round.
     pub before: Held,
+    monitor: u16,
+    folder: PathBuf,
+    round: usize,
+    /// How often the whole provisioner was killed.
+    pub kills: usize,
     on: usize,
     dir: TempDir,
 }
 
 /// A number from the environment.
-fn asked<T: std::str::FromStr>(name: &str) -> Option<T> {
+pub fn asked<T: std::str::FromStr>(name: &str) -> Option<T> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
@@ -137,7 +147,17 @@ impl Stage {
         let prepared = prepare(dir.path(), &settings).unwrap();
         let files = if row.issuer { prepared.issuer } else { prepared.plain };
         let monitor = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        append(&files.config, &format!("listen: 127.0.0.1:{monitor}\n{}\n", row.yaml));
+        append(
+            &files.config,
+            &format!(
+                "listen: 127.0.0.1:{monitor}\nstate_dir: {}\n{}\n",
+                dir.path().join("state").display(),
+                row.yaml
+            ),
+        );
+        if !row.keys {
+            super::support::replace(&files.config, "  ed25519: true\n", "");
+        }
         let hosts: Vec<String> = proxies.iter().map(|proxy| address(proxy.port())).collect();
         super::support::replace(
             &files.choria_config,
@@ -186,6 +206,10 @@ impl Stage {
             gone: BTreeSet::new(),
             ends: Vec::new(),
             before,
+            monitor,
+            folder: files.dir.clone(),
+            round: 0,
+            kills: 0,
             on: 0,
             dir,
         };
@@ -223,6 +247,7 @@ impl Stage {
         for round in 0..self.rounds {
             let left = self.servers - self.on;
             self.power_on(left.div_ceil(self.rounds - round)).await;
+            self.round = round;
             disturb(self, round).await;
             self.break_something();
             self.provisioner.assert_alive();
@@ -269,8 +294,26 @@ impl Stage {
                     self.gone.insert(victim);
                 }
             }
+            10 => self.kill_provisioner(),
             _ => {}
         }
+    }
+
+    /// SIGKILL, and a new one with the same files. In the first half of the rounds: what the last one holds on to is to be
+    /// seen over the second.
+    fn kill_provisioner(&mut self) {
+        if 2 * self.round >= self.rounds {
+            return;
+        }
+        self.ends.push(End { at_ms: now_ms(), cause: Cause::Process });
+        self.provisioner.kill();
+        self.provisioner = Provisioner::start(&self.folder, self.monitor, &self.dir.path().join("log"));
+        self.kills += 1;
+    }
+
+    /// Something happened to the broker just now.
+    pub fn note_broker(&mut self) {
+        self.ends.push(End { at_ms: now_ms(), cause: Cause::Broker });
     }
 
     /// SIGKILL, and a new one on the same ports.

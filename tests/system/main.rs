@@ -22,6 +22,7 @@ mod emulate_run;
 mod fault_brokers;
 mod fault_child;
 mod fault_clock;
+mod fault_cluster;
 mod fault_everything;
 mod fault_helpers;
 mod fault_stage;

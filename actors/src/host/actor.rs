@@ -128,6 +128,7 @@ impl HostProvisioner {
             paused,
             barred,
             conflict: self.conflict.is_raised(),
+            late_keys: self.conflict.late("gen25519"),
         };
         let before = self.plan.step();
         let effect = self.plan.handle(input, at);

@@ -24,6 +24,8 @@ use super::terms::{At, CallFailure, Effect, Input, PlanSettings, SealedForHost};
 
 /// Delay after failed try k, in milliseconds, before it is varied by half either way (choria.md 12.4; index 0 unused).
 const TRY_BACKOFF_MS: [u64; 11] = [500, 750, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000];
+/// How often a key may be replaced by a request that arrived late, before the cycle is given up.
+const MAX_REPLACED_KEYS: u32 = 3;
 /// The longest reason kept of a try that failed, in bytes.
 const MAX_REASON: usize = 300;
 /// The refusal of a host that is an ordinary server already (choria.md 4.4).
@@ -60,6 +62,10 @@ pub struct Plan {
     resume: Option<Resume>,
     /// The last try of a step that changes the host went out and nothing came back.
     reply_lost: bool,
+    /// How many late replies to `gen25519` there had been when the key at hand was made.
+    late_keys: usize,
+    /// How often the key at hand was replaced.
+    replaced_keys: u32,
 }
 
 impl Plan {
@@ -87,6 +93,8 @@ impl Plan {
             material: None,
             resume: None,
             reply_lost: false,
+            late_keys: 0,
+            replaced_keys: 0,
         }
     }
 
@@ -233,6 +241,9 @@ impl Plan {
                 return Err(Stop(Ending::Interrupted));
             }
         }
+        if self.proven_key.is_some() && at.late_keys > self.late_keys {
+            return self.key_replaced(at);
+        }
         if self.step == Step::Update
             && let Err(reason) = self.update_possible()
         {
@@ -318,8 +329,22 @@ impl Plan {
         let proven = sign::verify_nonce(&output.public_key, &self.nonce, &output.signature)
             .map_err(|error| HostError::KeyProof(error.to_string()))?;
         self.proven_key = Some(proven);
+        self.late_keys = at.late_keys;
         self.pubkey = Some(output);
         self.enter_after(Step::Gen25519, at)
+    }
+
+    /// A request of ours for a key had been given up and reached the host all the same, after the one that was answered: a
+    /// broker that froze delivers what it held. The host has another key now than the one at hand, so everything that was made
+    /// of that is made again, also when the host was configured with it already.
+    fn key_replaced(&mut self, at: At) -> Result<Effect, Stop> {
+        self.replaced_keys += 1;
+        if self.replaced_keys > MAX_REPLACED_KEYS {
+            return Err(HostError::KeyProof("late requests replace it again and again".to_owned()).into());
+        }
+        (self.proven_key, self.pubkey) = (None, None);
+        (self.decision, self.server_jwt, self.sealed, self.material) = (None, None, None, None);
+        self.enter_from(STEPS.iter().position(|spec| spec.step == Step::Gen25519).unwrap_or_default(), at)
     }
 
     fn got_inventory(&mut self, output: InventoryReply, at: At) -> Result<Effect, Stop> {

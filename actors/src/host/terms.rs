@@ -41,6 +41,8 @@ pub struct At {
     pub barred: bool,
     /// Two different replies to one request of this cycle were seen.
     pub conflict: bool,
+    /// How many replies to `gen25519` came so far after their request had been given up.
+    pub late_keys: usize,
 }
 
 /// A call that brought no reply.

@@ -22,6 +22,7 @@ pub struct BrokerOptions {
     users: Vec<(String, String)>,
     max_payload: Option<usize>,
     jetstream: bool,
+    cluster: Option<(u16, Vec<u16>)>,
     extra: String,
 }
 
@@ -89,6 +90,13 @@ impl BrokerOptions {
         self
     }
 
+    /// Forms a cluster with others on this machine: its own port for them, and theirs. Clients are told of none of them.
+    #[must_use]
+    pub fn cluster(mut self, port: u16, others: &[u16]) -> Self {
+        self.cluster = Some((port, others.to_vec()));
+        self
+    }
+
     /// Adds lines of nats-server configuration, for example `accounts { … }`.
     #[must_use]
     pub fn extra(mut self, lines: &str) -> Self {
@@ -110,8 +118,19 @@ impl BrokerOptions {
     }
 
     fn config(&self, dir: &Path, port: i32, monitor: i32) -> String {
-        let mut text =
-            format!("listen: \"127.0.0.1:{port}\"\nhttp: \"127.0.0.1:{monitor}\"\nserver_name: test\n");
+        let number = self.cluster.as_ref().map(|(port, _)| port.to_string()).unwrap_or_default();
+        let mut text = format!(
+            "listen: \"127.0.0.1:{port}\"\nhttp: \"127.0.0.1:{monitor}\"\nserver_name: test{number}\n"
+        );
+        if let Some((port, others)) = &self.cluster {
+            let routes: Vec<String> =
+                others.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
+            let _ = writeln!(
+                text,
+                "cluster {{ name: tests, listen: \"127.0.0.1:{port}\", no_advertise: true, routes: [{}] }}",
+                routes.join(", ")
+            );
+        }
         if let Some(tls) = &self.tls {
             for (name, content) in
                 [("tls.pem", &tls.certificate), ("tls.key", &tls.key), ("ca.pem", &tls.authority)]

@@ -120,7 +120,8 @@ fn large_integers_of_facts_reach_the_helper_digit_for_digit() {
     };
     let identity = Identity::parse("web1.example.net").unwrap();
     let mut plan = Plan::new(Arc::new(settings), identity, NONCE.to_owned(), None);
-    let at = At { now: Instant::now(), luck: 0.5, paused: false, barred: false, conflict: false };
+    let at =
+        At { now: Instant::now(), luck: 0.5, paused: false, barred: false, conflict: false, late_keys: 0 };
     plan.handle(Input::Begin, at);
     let Effect::RunHelper { input } = plan.handle(Input::Replied(Ok(reply.into())), at) else {
         panic!("no helper")

@@ -45,6 +45,8 @@ pub(super) struct World {
     pub(super) pause_at: Option<Step>,
     pub(super) bar_at: Option<Step>,
     pub(super) conflict_at: Option<Step>,
+    pub(super) late_key_at: Option<Step>,
+    pub(super) late_keys_for_ever: bool,
     pub(super) token_ok: bool,
 }
 
@@ -89,6 +91,8 @@ pub(super) fn world(features: Features) -> World {
         pause_at: None,
         bar_at: None,
         conflict_at: None,
+        late_key_at: None,
+        late_keys_for_ever: false,
         token_ok: true,
     }
 }
@@ -165,7 +169,11 @@ impl World {
             reply_lost: false,
         };
         let mut input = Input::Begin;
+        let mut late_keys = 0;
         loop {
+            if self.late_key_at == Some(plan.step()) && (late_keys == 0 || self.late_keys_for_ever) {
+                late_keys += 1;
+            }
             let after = |step: Option<Step>| {
                 let reached = STEPS.iter().position(|spec| Some(spec.step) == step);
                 let current = STEPS.iter().position(|spec| spec.step == plan.step());
@@ -177,6 +185,7 @@ impl World {
                 paused: after(self.pause_at),
                 barred: after(self.bar_at),
                 conflict: after(self.conflict_at),
+                late_keys,
             };
             match plan.handle(input, at) {
                 Effect::Call { step, agent, action, data } => {

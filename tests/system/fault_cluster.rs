@@ -1,0 +1,315 @@
+//! An operator pauses, drains and watches a cluster of three provisioners while brokers, servers, helpers and the provisioners
+//! themselves are killed: every server ends provisioned, once.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::jetstream::{self, kv};
+use futures::StreamExt as _;
+use quartermaster::emulate::{Fleet, FleetHandle, FleetSettings, Network, PrepareSettings, prepare};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::fault_child::{ENDINGS, PARTS, Provisioner};
+use super::fault_stage::{CALM, asked, server};
+use super::support::proxy::{Proxy, Witness, now_ms};
+use super::support::{Broker, BrokerOptions, append, eventually, replace};
+
+const INSTANCES: usize = 3;
+const ROUNDS: usize = 30;
+const SERVERS: usize = 300;
+/// How long the leader's key lives; a real bucket says a minute.
+const TTL: Duration = Duration::from_secs(3);
+/// What an instance knew dies with it for the others, and one that is struck may lose the lead: until it is its turn again,
+/// they begin anew. By `end - reply`, in milliseconds.
+const LOST: std::ops::RangeInclusive<i64> = -8_000..=2_000;
+
+/// As a Choria broker has them: JetStream in an account of its own, and the two subjects of the election for provisioners.
+const ACCOUNTS: &str = r#"
+max_pending: 256MB
+accounts {
+  choria {
+    jetstream: enabled
+    users: [ { user: choria, password: choria } ]
+    exports: [ { service: "$JS.API.>" }, { service: "$KV.>" } ]
+  }
+  provisioning {
+    users: [ { user: provisioner, password: s3cret }, { user: node, password: n0de } ]
+    imports: [
+      { service: { account: choria, subject: "$JS.API.STREAM.INFO.KV_CHORIA_LEADER_ELECTION" }, to: "choria.streams.STREAM.INFO.KV_CHORIA_LEADER_ELECTION" }
+      { service: { account: choria, subject: "$KV.CHORIA_LEADER_ELECTION.provisioner" }, to: "choria.streams.$KV.CHORIA_LEADER_ELECTION.provisioner" }
+    ]
+  }
+}
+"#;
+
+struct Instance {
+    name: String,
+    dir: PathBuf,
+    monitor: u16,
+    process: Provisioner,
+    /// Its way to the broker, and the witness of what it was handed.
+    _proxy: Proxy,
+}
+
+struct Cluster {
+    told: String,
+    rng: StdRng,
+    broker: Broker,
+    witness: Witness,
+    instances: Vec<Instance>,
+    fleet: FleetHandle,
+    operator: async_nats::Client,
+    on: usize,
+    /// When something ended that may have had a reply in its hands.
+    ends: Vec<i64>,
+    _dir: TempDir,
+}
+
+impl Cluster {
+    async fn start() -> Option<Self> {
+        let seed: u64 = asked("QM_FAULT_SEED").unwrap_or_else(rand::random);
+        let told = format!("cluster with QM_FAULT_SEED={seed}");
+        eprintln!("{told}");
+        let broker = BrokerOptions::new().jetstream().extra(ACCOUNTS).start()?;
+        let login = |user: &str, password: &str| {
+            async_nats::ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned())
+                .retry_on_initial_connect()
+                .reconnect_delay_callback(|_| Duration::from_millis(50))
+        };
+        let keeper = login("choria", "choria").connect(broker.url()).await.unwrap();
+        let bucket = kv::Config {
+            bucket: "CHORIA_LEADER_ELECTION".to_owned(),
+            history: 1,
+            max_age: TTL,
+            storage: jetstream::stream::StorageType::File,
+            ..kv::Config::default()
+        };
+        eventually("JetStream is there", || {
+            keeper.connection_state() == async_nats::connection::State::Connected
+        })
+        .await;
+        jetstream::new(keeper).create_key_value(bucket).await.unwrap();
+        let operator = login("provisioner", "s3cret").connect(broker.url()).await.unwrap();
+
+        let dir = tempfile::tempdir().unwrap();
+        let witness = Witness::default();
+        let mut instances = Vec::new();
+        for number in 1..=INSTANCES {
+            let proxy = Proxy::start(broker.port(), Some(witness.clone())).await;
+            let settings = PrepareSettings {
+                broker: format!("127.0.0.1:{}", proxy.port()),
+                workers: Some(4),
+                seed: Some(seed),
+                ..PrepareSettings::default()
+            };
+            let own = dir.path().join(number.to_string());
+            let files = prepare(&own, &settings).unwrap().plain;
+            let monitor = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+            append(
+                &files.config,
+                &format!(
+                    "listen: 127.0.0.1:{monitor}\nstate_dir: {}\nleader_election: true\nbroker_provisioning_password: s3cret\n",
+                    own.join("state").display()
+                ),
+            );
+            let name = format!("p{number}.example.net");
+            replace(&files.choria_config, "provisioner.example.net", &name);
+            let process = Provisioner::start(&files.dir, monitor, &own.join("log"));
+            instances.push(Instance { name, dir: files.dir, monitor, process, _proxy: proxy });
+        }
+        let network = Network::load(&instances[0].dir).unwrap();
+        let mut fleet = FleetSettings::new(network, broker.url(), SERVERS);
+        fleet.tls = false;
+        fleet.user = Some(("node".to_owned(), "n0de".to_owned()));
+        fleet.connections = 5;
+        fleet.restart_delay = Some(Duration::from_millis(50));
+        // The leader may change several times a minute; with the real two minutes each change would be waited out.
+        fleet.lock_time = Duration::from_secs(1);
+        fleet.powered_off = true;
+        fleet.seed = seed;
+        let fleet = Fleet::start(fleet).await.unwrap();
+        let rng = StdRng::seed_from_u64(seed);
+        Some(Self {
+            told,
+            rng,
+            broker,
+            witness,
+            instances,
+            fleet,
+            operator,
+            on: 0,
+            ends: Vec::new(),
+            _dir: dir,
+        })
+    }
+
+    /// Asks every instance, or one; the answers that come within a second.
+    async fn ask(&self, verb: &str, instance: Option<&str>, body: Value) -> Vec<Value> {
+        let subject = match instance {
+            Some(name) => format!("quartermaster.{verb}.{name}"),
+            None => format!("quartermaster.{verb}"),
+        };
+        let inbox = self.operator.new_inbox();
+        let Ok(mut answers) = self.operator.subscribe(inbox.clone()).await else { return Vec::new() };
+        let _ = self.operator.publish_with_reply(subject, inbox, body.to_string().into()).await;
+        let mut heard = Vec::new();
+        let most = if instance.is_some() { 1 } else { INSTANCES };
+        let end = tokio::time::Instant::now() + Duration::from_secs(1);
+        while let Ok(Some(answer)) = tokio::time::timeout_at(end, answers.next()).await {
+            if let Ok(answer) = serde_json::from_slice(&answer.payload) {
+                heard.push(answer);
+            }
+            if heard.len() == most {
+                break;
+            }
+        }
+        heard
+    }
+
+    /// The place of the instance that leads, as it says itself.
+    fn leader(&self) -> Option<usize> {
+        let leads = |one: &Instance| {
+            one.process.status().is_some_and(|status| status["run_state"]["leading"] == true)
+        };
+        self.instances.iter().position(leads)
+    }
+
+    fn start_anew(&mut self, which: usize) {
+        let one = &mut self.instances[which];
+        one.process = Provisioner::start(&one.dir, one.monitor, &one.dir.join("../log"));
+    }
+
+    fn kill(&mut self, which: usize) {
+        self.ends.push(now_ms());
+        self.instances[which].process.kill();
+        self.start_anew(which);
+    }
+
+    async fn operator_drains(&mut self, which: usize) {
+        let name = self.instances[which].name.clone();
+        let why = json!({"who": "ann", "why": "a new version"});
+        let answers = self.ask("drain", Some(&name), why).await;
+        if answers.is_empty() {
+            // It was struck, or the broker is away: the operator tries another day.
+            return;
+        }
+        let end = tokio::time::Instant::now() + CALM;
+        let status = loop {
+            if let Some(status) = self.instances[which].process.ended() {
+                break status;
+            }
+            assert!(tokio::time::Instant::now() < end, "{}: {name} drains for ever", self.told);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        assert_eq!(status.code(), Some(0), "{}: {}", self.told, self.instances[which].process.tail());
+        self.ends.push(now_ms());
+        self.start_anew(which);
+    }
+
+    async fn operator_pauses(&mut self) {
+        let why = json!({"who": "ann", "why": "a look around"});
+        let paused = self.ask("pause", None, why.clone()).await;
+        assert!(
+            paused.iter().all(|one| one["run_state"]["paused"] != Value::Null),
+            "{}: {paused:?}",
+            self.told
+        );
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        self.resume_all().await;
+    }
+
+    /// An instance that was struck may not hear it, and its pause outlives a kill; so until every one says it works.
+    async fn resume_all(&self) {
+        let why = json!({"who": "ann", "why": "seen enough"});
+        let end = tokio::time::Instant::now() + CALM;
+        loop {
+            let answers = self.ask("resume", None, why.clone()).await;
+            if answers.len() == INSTANCES
+                && answers.iter().all(|one| one["run_state"]["paused"] == Value::Null)
+            {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < end, "{}: not all resume: {answers:?}", self.told);
+        }
+    }
+
+    async fn round(&mut self, round: usize) {
+        let leader = self.leader();
+        match round {
+            // The leader is killed, or drained, often enough apart that another has led in between.
+            6 | 18 => self.kill(leader.unwrap_or(0)),
+            12 | 24 => self.operator_drains(leader.unwrap_or(0)).await,
+            3 | 15 | 27 => self.operator_pauses().await,
+            _ => {}
+        }
+        let any = self.rng.random_range(0..INSTANCES);
+        match self.rng.random_range(0..8) {
+            0 => {
+                self.ends.push(now_ms());
+                tokio::task::block_in_place(|| self.broker.restart());
+            }
+            1 | 2 => drop(self.instances[leader.unwrap_or(0)].process.kill_helpers(3)),
+            3 => {
+                let part = PARTS[self.rng.random_range(0..PARTS.len())];
+                let ending = ENDINGS[self.rng.random_range(0..ENDINGS.len())];
+                self.instances[any].process.strike(part, ending);
+                self.ends.push(now_ms());
+            }
+            4 if Some(any) != leader => self.kill(any),
+            _ => {
+                for _ in 0..3 {
+                    let victim = server(self.rng.random_range(1..=self.on));
+                    let down = Duration::from_millis(self.rng.random_range(100..2000));
+                    self.fleet.cut_power(&victim, Some(down));
+                }
+            }
+        }
+        // The operator watches: whoever answers says who it is and how things stand.
+        for status in self.ask("status", None, json!({})).await {
+            assert!(status["fleet"]["in_flight"].is_u64(), "{}: {status}", self.told);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_and_a_cluster_provision_every_server_once_while_everything_is_killed() {
+    let Some(mut cluster) = Cluster::start().await else { return };
+    let end = tokio::time::Instant::now() + CALM;
+    while cluster.leader().is_none() {
+        assert!(tokio::time::Instant::now() < end, "nobody leads: {}", cluster.instances[0].process.tail());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    for round in 0..ROUNDS {
+        for _ in 0..SERVERS / ROUNDS {
+            cluster.on += 1;
+            let name = server(cluster.on);
+            eventually("the order is taken", || cluster.fleet.power_on(&name)).await;
+        }
+        cluster.round(round).await;
+    }
+    cluster.resume_all().await;
+    if let Err(error) = cluster.fleet.wait_until_all_provisioned(CALM).await {
+        let tails: Vec<String> = cluster.instances.iter().map(|one| one.process.tail()).collect();
+        panic!("{}: {error}\n{}", cluster.told, tails.join("\n---\n"));
+    }
+    let report = cluster.fleet.report();
+    let mut wrong = Vec::new();
+    for (name, server) in &report.servers {
+        for (earlier, later) in server.record.repetitions() {
+            let lost = cluster
+                .witness
+                .delivered(&earlier.request)
+                .is_none_or(|reply| cluster.ends.iter().any(|end| LOST.contains(&(end - reply))));
+            if !lost {
+                wrong.push(format!("{name} at {} and {}", earlier.at_ms, later.at_ms));
+            }
+        }
+    }
+    eprintln!("{}: {:?}", cluster.told, report.totals);
+    assert!(wrong.is_empty(), "{}: {wrong:?}, ends {:?}", cluster.told, cluster.ends);
+    cluster.fleet.stop().await;
+}
