@@ -192,3 +192,47 @@ async fn a_stopped_instance_gives_its_servers_away_at_once() {
     fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
     assert_eq!(shares(&fleet), BTreeMap::from([("p2.example.net".to_owned(), 40)]));
 }
+
+/// An account with JetStream in which nobody who comes without a password may make a bucket.
+const FORBIDDEN: &str = r#"
+accounts {
+  shared {
+    jetstream: enabled
+    users: [
+      { user: anybody, password: anybody, permissions: { publish: { deny: [ "$JS.API.STREAM.CREATE.>" ] } } }
+      { user: admin, password: admin }
+    ]
+  }
+}
+no_auth_user: anybody
+"#;
+
+#[tokio::test]
+async fn a_bucket_that_may_not_be_made_is_said_with_the_command_and_taken_up_once_somebody_made_it() {
+    let Some(site) = Site::with(BrokerOptions::new().jetstream().extra(FORBIDDEN)) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut members = members(&site, &dir, 1, SHARED);
+    members[0].start();
+    let command = "nats kv add QUARTERMASTER_CLAIMS --history=1 --ttl=6s --replicas=1 --storage=file";
+    eventually_within(PATIENCE, "it names the command", || {
+        members[0]
+            .readiness()
+            .is_some_and(|(ready, says)| !ready && says["reasons"].to_string().contains(command))
+    })
+    .await;
+    assert!(members[0].log().contains(command));
+
+    let options = async_nats::ConnectOptions::with_user_and_password("admin".into(), "admin".into());
+    let client = options.connect(site.broker.url()).await.unwrap();
+    let config = async_nats::jetstream::kv::Config {
+        bucket: "QUARTERMASTER_CLAIMS".to_owned(),
+        history: 1,
+        max_age: Duration::from_secs(6),
+        ..Default::default()
+    };
+    async_nats::jetstream::new(client).create_key_value(config).await.unwrap();
+    eventually_within(PATIENCE, "it is ready", || members[0].readiness().is_some_and(|(ready, _)| ready))
+        .await;
+    let fleet = site.servers("web", 10, super::cluster_election::with_login).await;
+    fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
+}

@@ -74,7 +74,8 @@ impl LinkHandle {
         let client = self.client().ok_or_else(|| BucketFault::Asking("there is no connection".to_owned()))?;
         let clustered = client.server_info().cluster.is_some();
         let replicas = spec.replicas.unwrap_or(if clustered { 3 } else { 1 });
-        let asked = tokio::time::timeout(limit, open(jetstream::new(client), spec, replicas)).await;
+        // Up to three questions, and a broker that forbids one just does not answer it.
+        let asked = tokio::time::timeout(3 * limit, open(jetstream::new(client), spec, replicas)).await;
         asked.unwrap_or_else(|_| Err(BucketFault::Asking(format!("no answer within {limit:?}"))))
     }
 }
