@@ -16,8 +16,8 @@ use crate::cli::out::{Out, say};
 use crate::config::{ControlLogin, Surroundings, TlsFiles, load};
 use crate::exit::Exit;
 
-/// The most hosts that an instance gives at once.
-const PAGE: usize = 1000;
+/// Hosts that are asked for at once: so few that their page fits into what brokers take by default.
+const PAGE: usize = 500;
 
 /// A way to the instances: the route, and the first words of their subjects.
 pub(super) struct Way {

@@ -13,6 +13,7 @@
 )]
 
 mod busy;
+mod control;
 mod elected;
 mod emulated;
 mod endings;

@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use quartermaster::emulate::FleetHandle;
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::control_site::{Instance, by, client, good};
@@ -108,4 +109,24 @@ async fn a_drain_finishes_what_is_in_flight_begins_nothing_and_leaves_with_zero(
     assert_eq!(helpers_started(&site), 4, "{}", instance.log());
     fleet.wait_until(PATIENCE, |stats| stats.provisioned == 4).await.unwrap();
     assert_none_half_done(&fleet);
+}
+
+#[tokio::test]
+async fn a_pause_survives_the_death_of_the_process_with_who_why_and_since_when() {
+    let Some(site) = Site::new() else { return };
+    let client = client(&site).await;
+    let mut instance = Instance::start(&site, ONE, "");
+    instance.answers(&client).await;
+    let before = good(&client, "quartermaster.pause", by("ann", "a test")).await["run_state"].clone();
+    instance.signal(Signal::KILL);
+    assert_eq!(instance.ended().await, None);
+    let looks = |instance: &Instance| instance.log().matches("Discovered ").count();
+    let before_its_death = looks(&instance);
+    instance.again();
+    instance.answers(&client).await;
+    let status = good(&client, "quartermaster.status", json!({})).await;
+    assert_eq!((&status["run_state"], &status["ready"]["role"]), (&before, &json!("paused")));
+    assert_eq!(looks(&instance), before_its_death, "{}", instance.log());
+    good(&client, "quartermaster.resume", by("ann", "a test")).await;
+    eventually("it looks at once", || looks(&instance) > before_its_death).await;
 }

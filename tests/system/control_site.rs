@@ -51,6 +51,12 @@ impl Instance {
         command.spawn().unwrap()
     }
 
+    /// Starts it again after its end.
+    pub fn again(&mut self) {
+        assert!(self.exited().is_some(), "it still runs");
+        self.child = Self::spawn(&self.config, &self.choria, &self.state, &self.log);
+    }
+
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }

@@ -107,6 +107,15 @@ impl Provisioner {
         assert!(status.success(), "the provisioner ended with {status} after SIGTERM");
     }
 
+    /// Waits for an end that was asked for elsewhere.
+    ///
+    /// # Panics
+    /// When it does not end, or not with success.
+    pub fn ends(&mut self) {
+        let status = self.process.wait("the provisioner to end", PATIENCE);
+        assert!(status.success(), "the provisioner ended with {status}");
+    }
+
     /// All it has printed.
     pub fn output(&self) -> String {
         self.process.output()
