@@ -86,6 +86,8 @@ fn bad(sentence: &str) -> HttpResponse {
 #[utoipa::path(get, path = "/api/v1/status", tag = "watch", responses(
     (status = 200, description = "The instance now, from published snapshots", body = StatusReport),
     (status = 401, description = "A token is needed, or it is wrong", body = ErrorView),
+    (status = 429, description = "Too many wrong tokens", body = ErrorView),
+    (status = 503, description = "The token file of the instance cannot be used", body = ErrorView),
 ))]
 pub(super) async fn status(site: web::Data<Site>, request: HttpRequest) -> HttpResponse {
     match site.access.reader(&request) {
@@ -98,6 +100,7 @@ pub(super) async fn status(site: web::Data<Site>, request: HttpRequest) -> HttpR
 #[utoipa::path(get, path = "/api/v1/overview", tag = "watch", responses(
     (status = 200, description = "What deserves a look", body = FleetOverview),
     (status = 401, description = "A token is needed, or it is wrong", body = ErrorView),
+    (status = 429, description = "Too many wrong tokens, or too many questions at once", body = ErrorView),
     (status = 503, description = "The part that knows does not answer", body = ErrorView),
 ))]
 pub(super) async fn overview(site: web::Data<Site>, request: HttpRequest) -> HttpResponse {
@@ -115,6 +118,7 @@ pub(super) async fn overview(site: web::Data<Site>, request: HttpRequest) -> Htt
     (status = 200, description = "One page of hosts", body = HostsReport),
     (status = 400, description = "The question is wrong", body = ErrorView),
     (status = 401, description = "A token is needed, or it is wrong", body = ErrorView),
+    (status = 429, description = "Too many wrong tokens, or too many questions at once", body = ErrorView),
     (status = 503, description = "The part that knows does not answer", body = ErrorView),
 ))]
 pub(super) async fn hosts(site: web::Data<Site>, request: HttpRequest) -> HttpResponse {
@@ -147,6 +151,7 @@ pub(super) async fn hosts(site: web::Data<Site>, request: HttpRequest) -> HttpRe
     (status = 200, description = "The host and its history", body = HostReport),
     (status = 400, description = "This cannot be a host's name", body = ErrorView),
     (status = 401, description = "A token is needed, or it is wrong", body = ErrorView),
+    (status = 429, description = "Too many wrong tokens, or too many questions at once", body = ErrorView),
     (status = 404, description = "No such host is known", body = ErrorView),
     (status = 503, description = "The part that knows does not answer", body = ErrorView),
 ))]

@@ -11,7 +11,8 @@ use super::api;
     info(
         title = "Quartermaster",
         description = "What one instance of Quartermaster tells of itself, and what it may be told. Changes need the admin token as \
-                       `Authorization: Bearer`; looking needs the read token or the admin token where a read token is configured.",
+                       `Authorization: Bearer`; looking needs the read token or the admin token where a read token is configured. \
+                       Any route answers 421 when it is asked for under a name that is not one of the listener's.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     paths(

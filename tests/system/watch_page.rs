@@ -259,6 +259,40 @@ async fn the_page_fits_a_phone_and_works_without_scripts_and_in_a_terminal() {
     fleet.stop().await;
 }
 
+#[actix::test]
+async fn an_admin_is_obeyed_over_tls_and_http_2() {
+    let Some(browsers) = browsers("the web page over TLS") else { return };
+    let Some(broker) = BrokerOptions::new().start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let broker_address = format!("127.0.0.1:{}", broker.port());
+    let settings = PrepareSettings { broker: broker_address, seed: Some(9), ..PrepareSettings::default() };
+    let files = prepare(dir.path(), &settings).unwrap().plain;
+    let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = issued.signing_key.serialize_pem();
+    for (name, text) in [("web.pem", issued.cert.pem()), ("web.key", key), ("admin", TOKEN.to_owned())] {
+        std::fs::write(files.dir.join(name), text).unwrap();
+        std::fs::set_permissions(files.dir.join(name), std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let web = "listen: 127.0.0.1:0\nlisten_tls: {certificate: web.pem, key: web.key}\nweb: {admin_token_file: admin}\n";
+    append(&files.config, web);
+    let mut daemon = Daemon::start(&files);
+    daemon.listens().await;
+    let browser = Browser::start(browsers).await;
+    browser.go(&format!("https://localhost:{}/login", daemon.port())).await;
+    assert_eq!(
+        browser.value("performance.getEntriesByType('navigation')[0].nextHopProtocol").await,
+        json!("h2")
+    );
+    log_in(&browser, TOKEN).await;
+    browser.until(".person", "kim@ops").await;
+    browser.enter("#why", "a look").await;
+    browser.click("button[value=pause]").await;
+    browser.until("#state", "Paused").await;
+    browser.until("#live", "live").await;
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+    browser.quit().await;
+}
+
 /// Not a test of anything: draws the pictures of the docs, into the folder that `QM_PICTURES` names.
 #[actix::test]
 async fn pictures_for_the_docs_are_drawn_on_request() {

@@ -134,6 +134,12 @@ fn header(request: &HttpRequest, name: impl AsHeaderName) -> Option<&str> {
     request.headers().get(name).and_then(|value| value.to_str().ok())
 }
 
+/// The name that a page was asked for under: with HTTP/2 it is no header.
+fn host(request: &HttpRequest) -> &str {
+    let authority = request.uri().authority().map(actix_web::http::uri::Authority::as_str);
+    authority.or_else(|| header(request, HOST)).unwrap_or_default()
+}
+
 fn address(request: &HttpRequest) -> IpAddr {
     request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
 }
@@ -179,7 +185,7 @@ impl Access {
 
     /// Refuses a name that is not ours. A browser under TLS has checked the name itself.
     pub fn check_host(&self, request: &HttpRequest) -> Result<(), Denied> {
-        let host = header(request, HOST).unwrap_or_default();
+        let host = host(request);
         if self.settings.tls || is_ours(host, &self.settings.names) {
             Ok(())
         } else {
@@ -199,7 +205,7 @@ impl Access {
     /// The visitor, who may look.
     pub fn reader(&self, request: &HttpRequest) -> Result<Visitor, Denied> {
         // A page that a stranger's name was made to point here cannot know a token.
-        if self.bearer(request)?.is_some() {
+        if self.has_login() && self.bearer(request)?.is_some() {
             return Ok(Visitor::default());
         }
         let visitor = self.visitor(request)?;
@@ -253,6 +259,9 @@ impl Access {
             return Err(Denied::Foreign);
         }
         let right = self.weigh(request, token)?;
+        if let Some(before) = self.cookie_of(request) {
+            lock(&self.sessions).close(before);
+        }
         let (id, csrf) = random().zip(random()).ok_or(Denied::Unusable)?;
         let shown = Sealed::of(token.trim().as_bytes());
         lock(&self.sessions)
@@ -271,15 +280,15 @@ impl Access {
         Ok(self.set_cookie("", "; Max-Age=0"))
     }
 
-    /// What the `Authorization` header allows; none when there is no such header.
+    /// What the bearer token of the `Authorization` header allows. Other kinds of it are somebody else's: a proxy with a
+    /// password of its own passes it on.
     fn bearer(&self, request: &HttpRequest) -> Result<Option<Right>, Denied> {
-        let Some(value) = request.headers().get(AUTHORIZATION) else { return Ok(None) };
-        let token = value.to_str().ok().and_then(|value| value.split_once(' '));
-        match token {
+        let shown = header(request, AUTHORIZATION).and_then(|value| value.split_once(' '));
+        match shown {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
                 self.weigh(request, token).map(Some)
             }
-            _ => Err(Denied::WrongToken),
+            _ => Ok(None),
         }
     }
 
@@ -343,7 +352,7 @@ impl Access {
 
 fn is_same_site(request: &HttpRequest) -> bool {
     let sender = Sender {
-        host: header(request, HOST).unwrap_or_default(),
+        host: host(request),
         origin: request.headers().get(ORIGIN).map(|origin| origin.to_str().unwrap_or("null")),
         fetch_site: header(request, "sec-fetch-site"),
     };

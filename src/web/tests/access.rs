@@ -41,11 +41,12 @@ async fn a_program_with_the_admin_token_changes_in_its_own_name() {
 async fn a_program_without_the_right_token_changes_nothing() {
     let site = Site::open_with(tokens(true, true), None).await;
     let cookie = site.login(ADMIN).await;
-    let cases: [(Headers<'_>, u16, &str); 6] = [
+    let cases: [(Headers<'_>, u16, &str); 7] = [
         (&[], 401, "no_token"),
         (&[("Authorization", "Bearer wrong")], 401, "wrong_token"),
-        (&[("Authorization", "Basic a2ltOng=")], 401, "wrong_token"),
-        (&[("Authorization", "Bearer")], 401, "wrong_token"),
+        (&[("Authorization", "Basic a2ltOng=")], 401, "no_token"),
+        (&[("Authorization", "Bearer")], 401, "no_token"),
+        (&[("Authorization", "Bearer x")], 401, "wrong_token"),
         (&[("Authorization", &bearer(READER))], 403, "read_only"),
         // A session is for people: a page that makes the browser send its cookie gets nowhere.
         (&[("Cookie", &cookie)], 401, "no_token"),
@@ -191,6 +192,28 @@ async fn with_a_read_token_nobody_looks_without_one_but_monitors() {
     assert!(page.status == 200 && !page.body.contains("value=\"pause\""), "a reader has no buttons");
     let fields = format!("csrf={}&do=pause&why=x", page.csrf());
     assert_eq!(site.form("/change", &[("Cookie", &cookie)], &fields).await.status, 403);
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn a_password_meant_for_a_proxy_is_no_wrong_token() {
+    for site in [Site::open().await, Site::open_for_admins().await] {
+        for path in ["/", "/api/v1/status"] {
+            let answer = site.send("GET", path, &[("Authorization", "Basic a2ltOng=")], "").await;
+            assert_eq!(answer.status, 200, "{path}");
+        }
+        site.close().await;
+    }
+}
+
+#[actix_web::test]
+async fn a_second_login_ends_the_session_before_it() {
+    let site = Site::open_for_admins().await;
+    let before = site.login(ADMIN).await;
+    let fields = format!("who=kim&token={ADMIN}");
+    let cookie = site.form("/login", &[("Cookie", &before)], &fields).await.cookie();
+    assert!(!site.send("GET", "/", &[("Cookie", &before)], "").await.body.contains("value=\"pause\""));
+    assert!(site.send("GET", "/", &[("Cookie", &cookie)], "").await.body.contains("value=\"pause\""));
     site.close().await;
 }
 

@@ -140,6 +140,9 @@ async fn every_answer_is_what_the_document_says() {
     let throttled = site.send("POST", "/api/v1/pause", &[("Authorization", "Bearer wrong")], ORDER).await;
     assert_eq!(throttled.status, 429);
     check(&document, "POST", "/api/v1/pause", &throttled);
+    let throttled = site.send("GET", "/api/v1/status", &[("Authorization", "Bearer wrong")], "").await;
+    assert_eq!(throttled.status, 429);
+    check(&document, "GET", "/api/v1/status", &throttled);
     site.close().await;
 }
 

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use thirtyfour::{By, ChromiumLikeCapabilities as _, DesiredCapabilities, LoggingPrefsLogLevel, WebDriver};
+use thirtyfour::{
+    By, CapabilitiesHelper as _, ChromiumLikeCapabilities as _, DesiredCapabilities, LoggingPrefsLogLevel,
+    WebDriver,
+};
 
 use super::skip;
 
@@ -96,6 +99,8 @@ impl Browser {
             wanted.add_arg(argument).unwrap();
         }
         wanted.add_arg(&format!("--user-data-dir={}", profile.path().display())).unwrap();
+        // The authority of a test's certificate is known to nobody.
+        wanted.accept_insecure_certs(true).unwrap();
         for log in ["browser", "performance"] {
             wanted.set_logging_prefs(log, LoggingPrefsLogLevel::All).unwrap();
         }
