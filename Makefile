@@ -21,14 +21,14 @@ deb:
 test:
 	@QM_NATS_SERVER="$$(tools/get-nats-server)" || QM_NATS_SERVER=; export QM_NATS_SERVER; \
 	  $(CARGO) test --workspace --all-targets --no-fail-fast && $(CARGO) test --workspace --doc && \
-	  $(CARGO) test --features otel --test otel
+	  $(CARGO) test --workspace --features quartermaster/otel --test otel
 
 # What a change must pass before it is read: format, lints, documentation, licences and advisories.
 check:
 	$(CARGO) fmt --all --check
 	@if command -v gofmt >/dev/null; then unformatted="$$(gofmt -l tests/choria/lab)" && test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }; fi
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --features otel --lib --test otel -- -D warnings
+	$(CARGO) clippy --workspace --features quartermaster/otel --lib --test otel -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 	$(CARGO) check --quiet --locked --manifest-path proto/fuzz/Cargo.toml --target-dir target/fuzz
 	@tools/deny

@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::super::support::skip;
+use quartermaster::emulate::{PrepareSettings, prepare};
+
+use super::super::support::{BrokerOptions, Daemon, append, eventually, skip};
 use super::shipped::{REPOSITORY, debian_tool, has, needs, package, run, text_of, unpacked};
 
 fn read(path: impl AsRef<Path>) -> String {
@@ -245,6 +247,28 @@ fn shells_accept_the_completions_and_man_the_pages() {
             assert_eq!(text_of(&formatted), "", "{}", page.display());
         }
     }
+}
+
+#[actix::test]
+async fn the_images_health_check_asks_a_running_instance() {
+    let Some(broker) = BrokerOptions::new().start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let settings =
+        PrepareSettings { broker: format!("127.0.0.1:{}", broker.port()), ..PrepareSettings::default() };
+    let files = prepare(dir.path(), &settings).unwrap().plain;
+    append(&files.config, "listen: 127.0.0.1:0\n");
+    let mut daemon = Daemon::start(&files);
+    daemon.listens().await;
+    let asks = |port: u16| {
+        let check = Path::new(REPOSITORY).join("packaging/docker/healthcheck");
+        let mut command = std::process::Command::new(check);
+        command.env("QM_HEALTH_PORT", port.to_string()).output().unwrap().status.success()
+    };
+    eventually("it is healthy", || asks(daemon.web_port().unwrap())).await;
+    let port = daemon.web_port().unwrap();
+    daemon.signal(rustix::process::Signal::TERM);
+    assert!(daemon.ended().await.success());
+    assert!(!asks(port), "nobody answers there any more");
 }
 
 #[test]

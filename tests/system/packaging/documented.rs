@@ -169,3 +169,39 @@ fn every_log_line_of_a_fact_is_explained() {
         .collect();
     assert!(missing.is_empty(), "docs/operations.md does not explain {missing:#?}");
 }
+
+/// What a heading is called in a link.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim_start_matches('#').trim().to_lowercase();
+    kept.chars()
+        .filter(|c| c.is_alphanumeric() || *c == ' ' || *c == '-' || *c == '_')
+        .map(|c| if c == ' ' { '-' } else { c })
+        .collect()
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_somewhere() {
+    let root = Path::new(REPOSITORY);
+    let link = regex::Regex::new(r"\]\(([^)\s]+)\)").unwrap();
+    let pages = std::fs::read_dir(root.join("docs")).unwrap().flatten().map(|entry| entry.path());
+    let pages =
+        pages.filter(|path| path.extension().is_some_and(|end| end == "md")).chain([root.join("README.md")]);
+    let mut broken = Vec::new();
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for found in link.captures_iter(&text).filter(|found| !found[1].contains("://")) {
+            let (file, place) = found[1].split_once('#').unwrap_or((&found[1], ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let there = match place {
+                "" => target.exists(),
+                place => std::fs::read_to_string(&target).is_ok_and(|text| {
+                    text.lines().any(|line| line.starts_with('#') && anchor(line) == place)
+                }),
+            };
+            if !there {
+                broken.push(format!("{}: {}", page.display(), &found[1]));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}

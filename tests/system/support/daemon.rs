@@ -130,7 +130,8 @@ impl Daemon {
         status.unwrap()
     }
 
-    fn web_port(&self) -> Option<u16> {
+    /// The port of its web listener, once it listens.
+    pub fn web_port(&self) -> Option<u16> {
         const SAID: &str = "Listening for web requests on http";
         let said = |log: &str| {
             let address = log.split(SAID).nth(1)?.trim_start_matches('s').strip_prefix("://127.0.0.1:")?;
