@@ -16,5 +16,6 @@ pub mod web;
 pub mod demo;
 pub mod emulate;
 pub mod helper_test;
+pub mod provider;
 
 pub mod init;

@@ -10,8 +10,9 @@ use super::out::Out;
 use super::run::{self, RunArgs};
 use crate::check::CheckArgs;
 use crate::exit::Exit;
+use crate::provider::ProviderCommand;
 use crate::telemetry::{self, LogFormat};
-use crate::{app, check, control, demo, emulate, helper_test, machine};
+use crate::{app, check, control, demo, emulate, helper_test, machine, provider};
 
 /// The name under which the whole command line is the peer's (choria.md 12.1).
 const PEER_NAME: &str = "choria-provisioner";
@@ -64,6 +65,12 @@ pub enum Command {
     /// Speak to running instances
     #[command(flatten)]
     Control(control::Verb),
+    /// Work on a provider
+    Provider {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: ProviderCommand,
+    },
     /// Run a fleet of emulated Choria servers
     Emulate(emulate::Args),
     /// Show everything at work on this machine
@@ -138,6 +145,10 @@ fn dispatch(cli: &Cli) -> Exit {
         Command::Control(verb) => {
             for_people(&cli.log);
             control::run(verb, &machine::surroundings(), &mut out)
+        }
+        Command::Provider { command } => {
+            for_people(&cli.log);
+            provider::run(command, &mut out)
         }
         Command::Emulate(args) => {
             for_people(&cli.log);

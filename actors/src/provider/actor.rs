@@ -88,7 +88,7 @@ pub struct ProviderRunner {
     asked: HashMap<Ticket, Asked>,
     processes: HashMap<ProcessId, Running>,
     starting: JoinSet<()>,
-    /// Those that are being started or were called off meanwhile.
+    /// Those who wait for a process to be ready.
     warming: Vec<oneshot::Sender<Result<Arc<Schema>, CallError>>>,
     closing: Vec<oneshot::Sender<()>>,
     timer: Option<(SpawnHandle, Instant)>,
@@ -370,14 +370,21 @@ impl Handler<WarmUp> for ProviderRunner {
     type Result = ();
 
     fn handle(&mut self, warm: WarmUp, ctx: &mut Self::Context) {
-        let schema = self.plan.schema().filter(|_| self.plan.ready() > 0).cloned();
-        let answer = schema.map(Ok).or_else(|| self.plan.failure().cloned().map(Err));
-        if let Some(answer) = answer {
-            let _ = warm.0.send(answer);
-            return;
+        let ready = self.plan.schema().filter(|_| self.plan.ready() > 0).cloned();
+        if ready.is_none() && !self.plan.is_closing() {
+            self.feed(Input::Warm, ctx);
         }
-        self.warming.push(warm.0);
-        self.feed(Input::Warm, ctx);
+        let closed = self.plan.is_closing().then(|| {
+            let message = format!("provider `{}` is being shut down", self.parts.settings.name);
+            CallError::host(Outcome::NotSent, HostCode::Closed, message)
+        });
+        let refused = closed.or_else(|| self.plan.failure().cloned());
+        match ready.map(Ok).or_else(|| refused.map(Err)) {
+            Some(answer) => {
+                let _ = warm.0.send(answer);
+            }
+            None => self.warming.push(warm.0),
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quartermaster_proto::provider::Level;
+
 use super::effect::{Note, ProcessId};
 use super::stderr::Said;
 
@@ -13,6 +15,48 @@ pub struct ProviderFact {
     pub provider: String,
     /// What it is.
     pub what: Happening,
+}
+
+impl ProviderFact {
+    /// Writes it to the log.
+    pub fn log(&self) {
+        let provider = self.provider.as_str();
+        match &self.what {
+            Happening::Said(process, said) => match said.level {
+                Level::Trace => tracing::trace!(provider, process, "{}", said.text),
+                Level::Debug => tracing::debug!(provider, process, "{}", said.text),
+                Level::Info => tracing::info!(provider, process, "{}", said.text),
+                Level::Warn => tracing::warn!(provider, process, "{}", said.text),
+                Level::Error => tracing::error!(provider, process, "{}", said.text),
+            },
+            Happening::Noted(Note::Ready(process)) => {
+                tracing::info!(provider, process, "Provider is ready");
+            }
+            Happening::Noted(Note::Odd(process, what)) => {
+                tracing::warn!(provider, process, "Provider: {what}");
+            }
+            Happening::Noted(Note::Late(process)) => {
+                tracing::warn!(provider, process, "Provider answered a call that was given up");
+            }
+            Happening::Noted(Note::Crashed(process, why, delay)) => {
+                tracing::error!(provider, process, "Provider will be started again in {delay:?}: {why}");
+            }
+            Happening::Noted(Note::Replaced(process, why)) => {
+                tracing::warn!(provider, process, "Provider is replaced: {why}");
+            }
+            Happening::Noted(Note::Ended(process)) => {
+                tracing::info!(provider, process, "Provider has ended");
+            }
+            Happening::Noted(Note::Failed(_, error)) => {
+                tracing::error!(provider, "Provider has failed: {}", error.error);
+            }
+            Happening::Called(call) => {
+                let (action, code) = (call.action.as_str(), call.code);
+                tracing::debug!(provider, action, code, "{} took {:?}", call.method, call.took);
+            }
+            Happening::Moved(..) => {}
+        }
+    }
 }
 
 /// What can happen.

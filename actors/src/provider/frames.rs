@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quartermaster_proto::provider::{
     self as wire, Attrs, Cancel, Complaint, Configure, Declared as _, EncodeError, ErrorCode, Execute,
-    Executed, Extension, HostHello, HostOffer, Limits, Members, ProviderError, Request, Schema, Validate,
-    Value, encode, encode_cancel,
+    Executed, Extension, HostHello, HostOffer, Invocation, Limits, Members, ProviderError, Request, Schema,
+    Validate, Value, encode, encode_cancel,
 };
 use quartermaster_proto::provider::{CallId, HostCode};
 use zeroize::Zeroizing;
@@ -211,6 +211,15 @@ fn attributes(
 fn cover(action: &Action, terms: &Terms, masks: &Masks) {
     if let Some(declared) = terms.schema.actions.get(&action.action) {
         masks.cover_call(secrets(&declared.attrs, &action.attrs, false));
+    }
+}
+
+/// What an undo must not show is covered like what an action must not.
+pub fn cover_undo(undo: &[Invocation], terms: &Terms, masks: &Masks) {
+    for call in undo {
+        if let Some(declared) = terms.schema.actions.get(&call.action) {
+            masks.cover_call(secrets(&declared.attrs, &call.attrs, false));
+        }
     }
 }
 

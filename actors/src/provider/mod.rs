@@ -36,6 +36,7 @@ pub use handle::ProviderHandle;
 pub use messages::{Action, Answer, Ask, Call, ProgressSink};
 pub use pin::{Digest, Policy, Trust, TrustError, digest};
 pub use probe::{Probed, SchemaOnly, probe};
+pub use process::command;
 pub use settings::{
     Compat, DEFAULT_IN_FLIGHT, DEFAULT_MAX_FRAME, DEFAULT_QUEUE, ProviderSettings, Restart, Timeouts,
 };

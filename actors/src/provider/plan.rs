@@ -89,6 +89,11 @@ impl Plan {
         self.live().filter(|(_, talk)| talk.is_ready()).count()
     }
 
+    /// It is being ended, or has been.
+    pub const fn is_closing(&self) -> bool {
+        self.closing.is_some()
+    }
+
     /// Why it is not started at present, if it has failed.
     pub fn failure(&self) -> Option<&CallError> {
         self.failed.as_ref().map(|failed| &failed.error)
@@ -114,7 +119,10 @@ impl Plan {
             Input::Abandon(ticket) => self.abandon(ticket, now),
             Input::Started(process, result) => self.started(process, result, now, dice),
             Input::Heard(process, event) => self.heard(process, event, now, dice),
-            Input::Warm => self.warm = true,
+            Input::Warm => {
+                self.forgive(now);
+                self.warm = true;
+            }
             Input::Close(drain) => self.close(drain, now),
             Input::Due => self.due_now(now, dice),
         }
@@ -419,6 +427,10 @@ impl Plan {
             .count();
         let wanted = if self.warm { self.seats.len() } else { self.queue.len() };
         let mut missing = wanted.saturating_sub(starting);
+        if self.schema.is_none() {
+            // The first one tells what all the others have to declare.
+            missing = missing.min(1usize.saturating_sub(starting));
+        }
         for index in 0..self.seats.len() {
             if missing > 0 && matches!(self.seats.get(index), Some(Seat::Empty)) {
                 missing -= 1;

@@ -7,7 +7,7 @@ use quartermaster_proto::provider::{Executed, HostCode, Members, ProviderError, 
 
 use super::error::{CallError, Outcome};
 use super::pin::Digest;
-use super::process::{launch, untrusted};
+use super::process::{command, untrusted};
 use super::settings::ProviderSettings;
 use crate::child::{Ending, Orphans, RunError, RunLimits, execute};
 
@@ -40,7 +40,7 @@ pub async fn probe(settings: &ProviderSettings, orphans: &Orphans) -> Result<Pro
         pipe_grace: PIPE_GRACE,
         max_stdout: MAX_STDOUT,
     };
-    let launch = launch(settings, &verified, &["schema"]);
+    let launch = command(settings, &verified.path, &["schema"]);
     let whole = |output: &[u8]| Schema::from_probe(output).is_ok();
     let run = execute(&launch, &limits, orphans, b"", whole, |_| {}).await.map_err(|error| {
         let (RunError::Start(source) | RunError::Follow(source)) = &error;

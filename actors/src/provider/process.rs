@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ pub async fn start(settings: Arc<ProviderSettings>, orphans: Orphans) -> Result<
         .await
         .map_err(|error| failed(&settings, &error.to_string()))?
         .map_err(|error| untrusted(&settings, &error))?;
-    let launch = launch(&settings, &verified, &[]);
+    let launch = command(&settings, &verified.path, &[]);
     let mark = orphans.begin();
     let deadline = Instant::now() + settings.timeouts.describe;
     let (leader, pipes) = Leader::start(&launch, &mark, deadline).await.map_err(|error| {
@@ -58,8 +59,8 @@ pub async fn start(settings: Arc<ProviderSettings>, orphans: Orphans) -> Result<
 }
 
 /// What is started: the program or the command in front of it, and the variables that are always set.
-pub fn launch(settings: &ProviderSettings, verified: &Verified, arguments: &[&str]) -> Launch {
-    let mut command = settings.wrapper.iter().cloned().chain([verified.path.clone().into_os_string()]);
+pub fn command(settings: &ProviderSettings, program: &Path, arguments: &[&str]) -> Launch {
+    let mut command = settings.wrapper.iter().cloned().chain([program.as_os_str().to_owned()]);
     let program = command.next().unwrap_or_default();
     let mut environment = settings.environment.clone();
     let set = [

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use quartermaster_proto::provider::{AnyEncoding, Members};
+use quartermaster_proto::provider::{AnyEncoding, Members, Schema};
 
 use super::pin::Trust;
 
@@ -58,6 +59,8 @@ pub struct ProviderSettings {
     pub idle_stop: Option<Duration>,
     /// What to do when the program is missing, for people.
     pub install_hint: Option<String>,
+    /// What its `schema` subcommand printed, if it was asked: a process that declares something else is told of, and used.
+    pub probed: Option<Arc<Schema>>,
 }
 
 impl ProviderSettings {
@@ -84,6 +87,7 @@ impl ProviderSettings {
             eager: false,
             idle_stop: None,
             install_hint: None,
+            probed: None,
         }
     }
 }

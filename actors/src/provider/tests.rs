@@ -387,6 +387,56 @@ fn a_call_whose_frame_was_refused_by_a_closed_pipe_is_made_again() {
 }
 
 #[test]
+fn calls_that_are_given_back_keep_their_order() {
+    let schema = r#"{"name":"p","protocol":"1","actions":{},"x_extensions":{"max_in_flight":4}}"#;
+    let mut table = Table::new(|_| {});
+    for ticket in 1..=3 {
+        table.ask(ticket);
+    }
+    table.ready(1, schema);
+    table.words.clear();
+    table.hear(1, Event::WriteFailed(true));
+    table.gone(1);
+    table.due(250);
+    table.ready(2, schema);
+    for id in 3..=5 {
+        table.hear(2, Event::Written);
+        table.line(2, &format!(r#"{{"id":{id},"result":{{}}}}"#));
+    }
+    table.words.retain(|word| word.starts_with("answer"));
+    table.check(&["answer 1 ok", "answer 2 ok", "answer 3 ok"]);
+}
+
+#[test]
+fn of_several_processes_the_first_one_tells_what_the_others_have_to_declare() {
+    let mut table = Table::new(|settings| {
+        settings.eager = true;
+        settings.instances = std::num::NonZeroUsize::new(3).unwrap();
+    });
+    table.feed(Input::Warm);
+    table.check(&["start 1"]);
+    table.ready(1, PLAIN);
+    table.check(&["write 1 describe", "write 1 configure", "start 2", "start 3"]);
+    table.feed(Input::Started(2, Ok(())));
+    table.line(2, r#"{"id":1,"result":{"name":"q","protocol":"1"}}"#);
+    table.check(&["write 2 describe", "close 2", "kill 2"]);
+}
+
+#[test]
+fn an_end_does_not_spin_while_a_process_that_closed_its_output_lives() {
+    let mut table = busy(PLAIN, |_| {});
+    table.line(1, r#"{"id":3,"result":{}}"#);
+    table.hear(1, Event::OutputClosed);
+    table.feed(Input::Close(Duration::ZERO));
+    table.hear(1, Event::Written);
+    table.words.clear();
+    table.due(3_000);
+    table.due(4_000);
+    table.due(5_000);
+    table.check(&["close 1", "term 1", "kill 1"]);
+}
+
+#[test]
 fn last_words_are_waited_for_half_a_second() {
     let mut table = busy(PLAIN, |_| {});
     table.hear(1, Event::Exited("exited with status 0".to_owned()));

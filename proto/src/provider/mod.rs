@@ -2,6 +2,7 @@
 //!
 //! In reading order: [`Value`]s and [`Type`]s, the [`Schema`] that a provider declares, and the frames that pass.
 
+pub mod kit;
 mod schema;
 mod types;
 mod values;

@@ -28,7 +28,10 @@ impl Conversation {
         let writing = self.writing.as_ref().map(|writing| writing.since + self.settings.timeouts.write);
         let open = self.open.values().filter_map(Open::due).min();
         let ping = self.ping.map(|(_, due)| due);
-        [phase, writing, open, ping, self.linger].into_iter().flatten().min()
+        // While it is closing, its stages see to it as long as it lives.
+        let staged = matches!(self.phase, Phase::Closing(..)) && self.exited.is_none();
+        let linger = self.linger.filter(|_| !staged);
+        [phase, writing, open, ping, linger].into_iter().flatten().min()
     }
 
     fn idle_due(&self) -> Option<Instant> {

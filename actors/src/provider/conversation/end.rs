@@ -53,10 +53,11 @@ impl Conversation {
         if self.is_ending() {
             return;
         }
+        // Those behind it first: what is given back last is made first.
+        self.give_back_unsent();
         if untouched && let Some(open) = id.and_then(|id| self.open.remove(&id)) {
             self.wants.push(Talk::GiveBack(vec![(open.ticket, open.call)]));
         }
-        self.give_back_unsent();
         self.input_gone = true;
         let error = self.error(Outcome::Unknown, HostCode::Exited, "closed its standard input");
         self.poisoned.get_or_insert(Ending::Crashed(error));

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use quartermaster_proto::provider::{
-    Body, Frame, FrameError, HostCode, Invocation, Progress, ProviderError, Read, Reply, Schema, Warning,
-    decode,
+    Body, ErrorCode, Frame, FrameError, HostCode, Invocation, Progress, ProviderError, Read, Reply, Schema,
+    Warning, decode,
 };
 
 use super::super::error::{CallError, Outcome};
 use super::super::frames::{self, Terms};
-use super::super::messages::{Answer, Ask};
+use super::super::messages::{Action, Answer, Ask};
 use super::super::open::Open;
 use super::state::{Conversation, Ending, Phase, Talk};
 
@@ -111,8 +111,10 @@ impl Conversation {
         };
         match &open.call.ask {
             Ask::Execute(action) => {
-                let Read { value: done, mut warnings } = body.execute().map_err(failed)?;
+                let Read { value: done, mut warnings } =
+                    body.execute().map_err(|error| self.told(failed(error), action))?;
                 let Some(terms) = &self.terms else { return Ok(Answer::Executed(done)) };
+                frames::cover_undo(&done.undo, terms, &self.masks);
                 let known = |name: &str| terms.schema.actions.contains_key(name);
                 warnings.extend(Invocation::undeclared(&done.undo, known));
                 let checked = frames::outputs(terms, &action.action, done, &self.settings, &self.masks);
@@ -146,6 +148,21 @@ impl Conversation {
         }
     }
 
+    /// A provider's error, with what else there is to say about it.
+    fn told(&self, mut error: CallError, action: &Action) -> CallError {
+        if let Some(terms) = &self.terms {
+            frames::cover_undo(&error.error.more.undo, terms, &self.masks);
+        }
+        // Whether it stumbled over the wish for an undo, and whether anything was done, cannot be known: so nothing is repeated.
+        if action.undo && self.settings.compat.undo && *error.code() == ErrorCode::InvalidRequest {
+            let hint = "if it does not know `undo`, set `compat.undo: never`";
+            let detail =
+                error.error.detail.take().map_or_else(|| hint.to_owned(), |said| format!("{said}; {hint}"));
+            error = error.with_detail(detail);
+        }
+        error
+    }
+
     fn progress(&mut self, progress: Progress, now: Instant) {
         self.heard = now;
         if !self.terms.as_ref().is_some_and(|terms| terms.progress) {
@@ -171,6 +188,10 @@ impl Conversation {
             let what = format!("declares another schema than before: {}", changed.join("; "));
             let error = self.error(Outcome::NotSent, HostCode::SchemaChanged, &what);
             return self.refuse_start(error, now);
+        }
+        let probed = self.settings.probed.as_ref().filter(|_| self.expected.is_none());
+        for difference in probed.map(|probed| probed.differences(&schema)).unwrap_or_default() {
+            self.wants.push(Talk::Odd(format!("declares something else than with `schema`: {difference}")));
         }
         self.take_terms(schema, now);
     }

@@ -1,0 +1,40 @@
+//! The verbs: from arguments to exit code.
+
+use clap::Subcommand;
+
+use super::{check, lock, schema};
+use crate::cli::out::Out;
+use crate::exit::Exit;
+
+/// `quartermaster provider …`.
+#[derive(Debug, Subcommand)]
+pub enum ProviderCommand {
+    /// Try whether a program is a good provider
+    Check(check::Args),
+    /// Show what a provider declares
+    Schema(schema::Args),
+    /// Write down the digests of providers, or compare them with those written down
+    Lock(lock::Args),
+}
+
+/// Does what was said.
+pub fn run(command: &ProviderCommand, out: &mut Out) -> Exit {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            say(&format!("cannot start: {error}\n"));
+            return Exit::Failure;
+        }
+    };
+    match command {
+        ProviderCommand::Check(args) => runtime.block_on(check::run(args, out)),
+        ProviderCommand::Schema(args) => runtime.block_on(schema::run(args, out)),
+        ProviderCommand::Lock(args) => runtime.block_on(lock::run(args, out)),
+    }
+}
+
+/// Standard error may have no reader any more; that changes no exit code.
+pub(super) fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}

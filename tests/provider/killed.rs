@@ -1,0 +1,55 @@
+//! C66: a host that is killed leaves no provider behind, since a provider ends with its input.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::support::{have, program};
+
+fn alive(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+fn eventually(what: &str, so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_provider_in_the_tutorials_style_ends_with_its_host_killed() {
+    if !have(&["sh"]) {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    // It describes itself and then takes its time over configure.
+    let slow = r#"#!/bin/sh
+schema='{"name":"slow","protocol":"1","actions":{}}'
+[ "$1" = schema ] && { echo "$schema"; exit 0; }
+read -r line
+echo "{\"id\":1,\"result\":{\"schema\":$schema}}"
+read -r line && echo $$ >> "${0%/*}/pids" && while read -r line; do :; done
+"#;
+    let slow = program(folder.path(), "slow", slow);
+    let pids = folder.path().join("pids");
+    let read = |pids: &Path| fs::read_to_string(pids).unwrap_or_default();
+    let mut host = Command::new(env!("CARGO_BIN_EXE_quartermaster"))
+        .args(["provider", "check", slow.to_str().unwrap(), "--timeout", "600"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the provider is being configured", || read(&pids).lines().count() == 1);
+    let pid = read(&pids);
+    assert!(alive(&pid));
+    // SIGKILL: nothing of the host runs after this.
+    host.kill().unwrap();
+    host.wait().unwrap();
+    eventually("the provider has ended", || !alive(&pid));
+}

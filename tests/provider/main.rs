@@ -1,0 +1,8 @@
+//! `quartermaster provider …` on the sample providers, on one that is bad in every way, and under SIGKILL.
+
+#[cfg(test)]
+mod killed;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod verbs;
