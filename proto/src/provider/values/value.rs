@@ -42,14 +42,6 @@ impl Value {
         Self::Object(Members::new())
     }
 
-    /// Reads one value from JSON text, numbers digit for digit.
-    ///
-    /// # Errors
-    /// [`SyntaxError`](super::SyntaxError) when it is no JSON, or over the limits.
-    pub fn from_json(text: &str, limits: &Limits) -> Result<Self, super::SyntaxError> {
-        super::parse::parse(text, limits).map(|parsed| parsed.value)
-    }
-
     /// What the value is: `null`, `a bool`, `a number`, `a string`, `a list` or `an object`.
     pub const fn kind(&self) -> &'static str {
         match self {
