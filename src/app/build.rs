@@ -82,17 +82,11 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace)
     let fleet_slot: Slot<FleetKeeper> = Slot::new("fleet", MAX_ASKS);
     let fleet = FleetHandle::new(fleet_slot.clone(), published);
     let mut service = Service::build(config, &link);
-    let over_control = config.claims.over_control;
+    let claims_link = if config.claims.over_control { service.link() } else { &link };
+    let elect = |until| cluster::election(config, &link, &control, leadership, until, recorder.clone());
     let cluster = Cluster {
-        election: leading_until
-            .map(|until| cluster::election(config, &link, &control, leadership, until, recorder.clone())),
-        claims: cluster::claims(
-            config,
-            if over_control { service.link() } else { &link },
-            &control,
-            &fleet,
-            recorder.clone(),
-        ),
+        election: leading_until.map(elect),
+        claims: cluster::claims(config, claims_link, &control, &fleet, recorder.clone()),
     };
 
     let tools = Tools {
