@@ -83,12 +83,14 @@ pub async fn run(args: &Args, out: &mut Out) -> Exit {
             return exit;
         }
     };
-    let settings = settings(&args.program);
+    let mut settings = settings(&args.program);
+    let limit = Duration::from_secs(args.timeout.max(1));
+    settings.timeouts.schema = limit;
     if !settings.program.is_file() {
         say(&format!("{} is no file\n", args.program.display()));
         return Exit::Files;
     }
-    let report = check(settings, config, tries, Duration::from_secs(args.timeout.max(1))).await;
+    let report = check(settings, config, tries, limit).await;
     out.text(&if args.json { report.json() } else { report.text() });
     report.exit()
 }
