@@ -116,8 +116,8 @@ async fn eventually_key(url: &str, value: &str) {
 async fn shared_work_goes_on_when_one_of_three_brokers_dies() {
     const SERVERS: usize = 300;
     let Some((site, mut others, dir)) = site("max_pending: 256MB") else { return };
-    let shared = "cluster: {mode: shared, ttl: 15s}\nin_flight: 24";
-    let mut members = prepare(&site, &others, &dir, 3, shared);
+    let yaml = "cluster: {mode: shared, ttl: 15s}\nin_flight: 24";
+    let mut members = prepare(&site, &others, &dir, 3, yaml);
     for member in &mut members {
         member.start();
     }
