@@ -1,7 +1,7 @@
 //! Hosts providers: long-lived child processes that answer JSON Lines, one [`ProviderRunner`] for each.
 //!
 //! `plan.rs` decides over a provider's queue and processes, `conversation` over what is said with one of them; `process.rs` and
-//! `actor.rs` do it. [`probe`] asks a program for its schema without more. What the frames look like is
+//! `actor.rs` do it. [`probe()`] asks a program for its schema without more. What the frames look like is
 //! [`quartermaster_proto::provider`]'s.
 mod actor;
 mod board;
