@@ -59,7 +59,7 @@ async fn instance_and_operator_log_in_to_a_broker_for_control_with_credentials_f
     let mut instance = Instance::start(&site, "prov1.example.net", &yaml);
     eventually("the instance has both connections", || {
         assert!(instance.exited().is_none(), "{}", instance.log());
-        instance.log().contains("The control service listens")
+        instance.log().contains("The control service listens") && instance.log().contains(" Connected: ")
     })
     .await;
 
