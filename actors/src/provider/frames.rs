@@ -17,9 +17,9 @@ use super::messages::{Action, Ask, Call};
 use super::settings::{ProviderSettings, Timeouts};
 
 /// Nesting of a frame: types nest 64 deep, and frames have a few levels around values.
-const MAX_DEPTH: usize = 128;
-/// Values in a frame.
-const MAX_ITEMS: usize = 2_000_000;
+const MAX_DEPTH: usize = Limits::PROVIDER.max_depth;
+/// Values in a frame: a small one must not become a large heap of them.
+const MAX_ITEMS: usize = Limits::PROVIDER.max_items;
 /// The extensions that this host has.
 const OURS: [Extension; 6] = [
     Extension::CallContext,

@@ -12,7 +12,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// The bounds of a frame, those of a host by default.
-pub const LIMITS: Limits = Limits { max_bytes: 16 * 1024 * 1024, max_depth: 128, max_items: 2_000_000 };
+pub const LIMITS: Limits = Limits::PROVIDER;
 /// Bytes taken from a pipe at once.
 const CHUNK: usize = 64 * 1024;
 /// So many bytes of standard error are kept, the last ones.
