@@ -48,11 +48,7 @@ pub(super) struct Parts {
 /// Makes every handle and every owner's record; nothing runs yet.
 pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace) -> Result<Parts, AppError> {
     let elected = config.cluster == ClusterMode::Election;
-    let recorder = if elected {
-        Recorder::in_election(&config.site, config.identity.as_str())?
-    } else {
-        Recorder::new(&config.site)?
-    };
+    let recorder = recorder(config, elected)?;
     let Kept { journal, found } = kept(config)?;
     let leading_until = elected.then(LeadingUntil::new);
     let (state, receiver) = watch::channel(RunState {
@@ -151,6 +147,14 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace)
         discovery: discovery_slot,
     };
     Ok(Parts { recorder, control, fleet, journal, link, metrics, cluster, service, positions, wards })
+}
+
+fn recorder(config: &Config, elected: bool) -> Result<Recorder, AppError> {
+    Ok(if elected {
+        Recorder::in_election(&config.site, config.identity.as_str())?
+    } else {
+        Recorder::new(&config.site)?
+    })
 }
 
 /// The site's helper and who runs it.
