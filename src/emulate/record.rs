@@ -46,6 +46,8 @@ pub struct Configured {
     pub request: String,
     /// Who sent it: the identity of the provisioner.
     pub by: String,
+    /// When it was sent, by its sender, Unix milliseconds; protocol 1 tells whole seconds.
+    pub sent_ms: i64,
     /// When it was done, Unix milliseconds by a clock that is right.
     pub at_ms: i64,
     /// The reply was withheld, or made unreadable, by a fault.
@@ -121,6 +123,7 @@ impl ServerRecord {
         self.configured.push(Configured {
             request: request.id.clone(),
             by: request.sender.clone(),
+            sent_ms: request.time.nanos() / 1_000_000,
             at_ms: at.nanos() / 1_000_000,
             reply_lost,
             complaint,

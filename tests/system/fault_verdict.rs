@@ -12,8 +12,9 @@ use super::fault_stage::{CONNECTIONS, Cause, Stage};
 /// may take half a second to read and note a reply.
 const LOST_WITH_A_PART: RangeInclusive<i64> = -6_000..=500;
 const LOST_WITH_THE_PROCESS: RangeInclusive<i64> = -100..=500;
-/// Requests whose connection is gone are given up after so long, in these rows.
-const GIVEN_UP_MS: i64 = 500;
+/// Requests whose connection is gone are given up after half a second, in these rows, and protocol 1 tells the second in which
+/// one was sent.
+const GIVEN_UP_MS: i64 = 1_500;
 /// Where no relay could read along: the reply went out while the broker was going down, or up again. By `end - configure`.
 const LOST_WITH_THE_BROKER: RangeInclusive<i64> = -1_000..=1_000;
 
@@ -55,7 +56,7 @@ impl Stage {
             for (earlier, later) in server.record.repetitions() {
                 let encrypted = self.row.issuer;
                 // A reply that a broker held back until the request was given up is as good as lost.
-                let in_time = |at: &i64| at - earlier.at_ms < GIVEN_UP_MS && *at <= later.at_ms;
+                let in_time = |at: &i64| at - earlier.sent_ms < GIVEN_UP_MS && *at <= later.at_ms;
                 let delivered = self.witness.delivered(&earlier.request).filter(in_time);
                 let delivered = delivered.or(encrypted.then_some(earlier.at_ms));
                 match delivered {
