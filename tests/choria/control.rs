@@ -47,10 +47,7 @@ fn an_operator_pauses_resumes_and_drains_in_an_issuer_network() {
     let paused = answered(&network, &["pause", "--who", "ann", "--why", "the move"]);
     assert!(paused["run_state"]["says"].as_str().expect("a sentence").starts_with("paused by ann since "));
     network.start_server(name);
-    wait_for("the server to be in the queue", PATIENCE, || {
-        let hosts = answered(&network, &["hosts", "--state", "waiting"]);
-        (hosts["hosts"][0]["identity"] == name).then_some(())
-    });
+    network.tap().startup(name, "provision_mode_server", 1);
     assert!(!provisioner.output().contains("Provisioning web1"), "a paused instance provisions nobody");
 
     answered(&network, &["resume", "--who", "ann", "--why", "the move is over"]);
@@ -67,7 +64,7 @@ fn an_operator_pauses_resumes_and_drains_in_an_issuer_network() {
 #[test]
 fn an_operator_has_control_in_an_x509_network() {
     let Some(lab) = lab() else { return };
-    let network = Network::prepare(lab, Kind::X509, &[]);
+    let network = Network::prepare(lab, Kind::X509, &["web1.example.net"]);
     let _site = Site::open(network.path());
     let mut provisioner = Provisioner::start(&network);
     assert_eq!(answered(&network, &["status"])["link"]["connected"], true);

@@ -19,7 +19,7 @@ const VERBS: &[(&[&str], i32)] = &[
     (&["run", "--config", "nosuch.yaml", "--choria-config", "choria.cfg"], 3),
     (&["status", "--server", "127.0.0.1:1"], 5),
     (&["watch", "--server", "127.0.0.1:1"], 5),
-    (&["pause", "--server", "127.0.0.1:1", "--why", "a test", "--json"], 5),
+    (&["pause", "--server", "127.0.0.1:1", "--why", "testing", "--json"], 5),
     (&["completions", "zsh"], 0),
     (&["man"], 0),
     (&["--help"], 0),

@@ -28,8 +28,11 @@ fn receive(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     }
 }
 
-/// The bodies that a collector on this listener is sent.
-fn collect(listener: TcpListener) -> Arc<Mutex<Vec<(String, Vec<u8>)>>> {
+/// The first line and the body of every request that arrived.
+type Arrived = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
+/// What a collector on this listener is sent.
+fn collect(listener: TcpListener) -> Arrived {
     let arrived = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&arrived);
     std::thread::spawn(move || {
