@@ -20,6 +20,7 @@ deb:
 # Everything that can run here. What cannot says so in one line and why; with QM_REQUIRE_ALL=1 it fails instead.
 test:
 	@QM_NATS_SERVER="$$(tools/get-nats-server)" || QM_NATS_SERVER=; export QM_NATS_SERVER; \
+	  $(CARGO) build --quiet --workspace --examples && \
 	  $(CARGO) test --workspace --all-targets --no-fail-fast && $(CARGO) test --workspace --doc && \
 	  $(CARGO) test --workspace --features quartermaster/otel --test otel
 

@@ -38,6 +38,14 @@ struct Ears {
     words: Vec<u8>,
 }
 
+/// Why there is no answer.
+enum Unanswered {
+    /// It said something that is none.
+    Wrong(String),
+    /// It said nothing.
+    Silent(&'static str),
+}
+
 impl Talk {
     /// Starts the program.
     pub async fn start(launch: &Launch, orphans: &Orphans) -> Result<Self, String> {
@@ -92,16 +100,27 @@ impl Talk {
             Ok(())
         };
         // Both at once: either pipe may be full.
-        let (written, answer) = tokio::join!(timeout_at(deadline, writing), self.answer(id, deadline));
+        let (written, answer) = tokio::join!(timeout_at(deadline, writing), self.hear(id, deadline));
         self.stdin = stdin;
         match (answer, written) {
             (Ok(body), _) => Ok(body),
-            (Err(_), Ok(Err(error))) | (Err(error), _) => Err(self.with_words(&error)),
+            // What it said instead tells more than that it reads no more; that tells more than silence.
+            (Err(Unanswered::Wrong(error)), _) | (Err(Unanswered::Silent(_)), Ok(Err(error))) => {
+                Err(self.with_words(&error))
+            }
+            (Err(Unanswered::Silent(why)), _) => Err(self.with_words(why)),
         }
     }
 
     /// Waits for the answer with this id.
     pub async fn answer(&mut self, id: CallId, deadline: Instant) -> Result<Body, String> {
+        self.hear(id, deadline).await.map_err(|unanswered| match unanswered {
+            Unanswered::Wrong(error) => error,
+            Unanswered::Silent(why) => why.to_owned(),
+        })
+    }
+
+    async fn hear(&mut self, id: CallId, deadline: Instant) -> Result<Body, Unanswered> {
         loop {
             if let Some(body) = self.ears.replies.remove(&id) {
                 return Ok(body);
@@ -109,9 +128,9 @@ impl Talk {
             let more = timeout_at(deadline, self.ears.listen()).await;
             match more {
                 Ok(Ok(true)) => {}
-                Ok(Ok(false)) => return Err("it ended without an answer".to_owned()),
-                Ok(Err(error)) => return Err(error),
-                Err(_) => return Err("no answer in time".to_owned()),
+                Ok(Ok(false)) => return Err(Unanswered::Silent("it ended without an answer")),
+                Ok(Err(error)) => return Err(Unanswered::Wrong(error)),
+                Err(_) => return Err(Unanswered::Silent("no answer in time")),
             }
         }
     }
