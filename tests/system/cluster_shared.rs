@@ -137,8 +137,10 @@ async fn a_server_whose_instance_dies_is_another_ones_once_its_claim_has_expired
     let first = worker(&members).unwrap();
     eventually("its helper runs", || stop.exists()).await;
     members[first].kill();
-    fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
-    let other = members[1 - first].identity.clone();
+    let other = &members[1 - first];
+    let ended = fleet.wait_until_all_provisioned(PATIENCE).await;
+    assert!(ended.is_ok(), "{ended:?}\n{}", other.log());
+    let other = other.identity.clone();
     assert_eq!(shares(&fleet), BTreeMap::from([(other, 1)]));
 }
 

@@ -6,7 +6,7 @@ use super::support::replace;
 /// Small for a helper, too large for a broker that takes 1 MiB.
 const POLICIES: usize = 3 << 19;
 const ROWS: &[Row] =
-    &[("abort_configure:0", Fate::Decided("configure", "failed after 1 tries: the request has "))];
+    &[("abort_configure:1", Fate::Decided("configure", "failed after 1 tries: the request has "))];
 
 async fn too_large(kind: Kind) {
     let field = Field::start(kind, ROWS, &[], |files| {
