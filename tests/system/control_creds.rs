@@ -23,13 +23,20 @@ fn token(claims: &Value, by: &KeyPair, about: &KeyPair) -> String {
     format!("{signed}.{signature}")
 }
 
-/// The lines for a broker with one account, and the credentials file of a user in it.
-fn operated() -> (String, String) {
+/// The lines for a broker with one account beside its own, which may use JetStream if the broker has it, and the credentials
+/// file of a user in it.
+pub fn operated() -> (String, String) {
     let (operator, account, user) = (KeyPair::new_operator(), KeyPair::new_account(), KeyPair::new_user());
+    let system = KeyPair::new_account();
     let operator_token = token(&json!({"type": "operator", "version": 2}), &operator, &operator);
-    let limits = json!({"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true, "conn": -1, "leaf": -1});
-    let account_token =
-        token(&json!({"type": "account", "version": 2, "limits": limits}), &operator, &account);
+    let account_token = |account: &KeyPair, storage: i64| {
+        let limits = json!({
+            "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true, "conn": -1,
+            "leaf": -1, "mem_storage": storage, "disk_storage": storage, "streams": storage, "consumer": storage,
+        });
+        token(&json!({"type": "account", "version": 2, "limits": limits}), &operator, account)
+    };
+    let (account_token, system_token) = (account_token(&account, -1), account_token(&system, 0));
     let user_token = token(
         &json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1, "pub": {}, "sub": {}}),
         &account,
@@ -37,8 +44,10 @@ fn operated() -> (String, String) {
     );
     let seed = user.seed().unwrap();
     let lines = format!(
-        "operator: \"{operator_token}\"\nresolver: MEMORY\nresolver_preload: {{ {}: \"{account_token}\" }}\n",
-        account.public_key()
+        "operator: \"{operator_token}\"\nsystem_account: {system}\nresolver: MEMORY\n\
+         resolver_preload: {{ {}: \"{account_token}\", {system}: \"{system_token}\" }}\n",
+        account.public_key(),
+        system = system.public_key()
     );
     let credentials = format!(
         "-----BEGIN NATS USER JWT-----\n{user_token}\n------END NATS USER JWT------\n\n\

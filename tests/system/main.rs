@@ -9,6 +9,7 @@ mod canary_forms;
 mod canary_panic;
 mod canary_run;
 mod cluster_brokers;
+mod cluster_control;
 mod cluster_election;
 mod cluster_lock;
 mod cluster_shared;

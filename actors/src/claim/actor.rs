@@ -158,8 +158,13 @@ impl ClaimKeeper {
             let identity = &self.settings.identity;
             format!("another instance with this one's identity, {identity}, is at work: give each its own")
         };
-        let trouble =
-            self.trouble.clone().or_else(|| self.twin.filter(|until| Instant::now() < *until).map(twin));
+        // The bucket may be reached over a connection that nothing else depends on: its end is said here.
+        let away = || {
+            let name = &self.settings.bucket.name;
+            (!self.settings.link.is_connected()).then(|| format!("bucket {name}: there is no connection"))
+        };
+        let trouble = (self.trouble.clone().or_else(away))
+            .or_else(|| self.twin.filter(|until| Instant::now() < *until).map(twin));
         self.shared.published.send_replace(ClaimSnapshot { held, kept, members, trouble });
     }
 
