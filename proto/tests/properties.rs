@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use quartermaster_proto::{
     choria::{
@@ -23,7 +25,7 @@ use quartermaster_proto::{
     text::escape_bounded,
     time::WallClock,
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use support::{RECORDINGS, recording, replies};
 use zeroize::Zeroizing;
 
@@ -97,7 +99,6 @@ prop_compose! {
 
 /// JSON values of moderate size, as text.
 fn documents() -> impl Strategy<Value = serde_json::Value> {
-    use serde_json::Value;
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -112,6 +113,21 @@ fn documents() -> impl Strategy<Value = serde_json::Value> {
                 .prop_map(|map| Value::from_iter(map.into_iter().collect::<Vec<_>>())),
         ]
     })
+}
+
+/// The document with its keys in order, written by the library a piece at a time: its objects keep either order, depending
+/// on its features.
+fn by_key(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(by_key).collect::<Vec<_>>().join(",")),
+        Value::Object(members) => {
+            let members: BTreeMap<_, _> = members.iter().collect();
+            let text =
+                |(key, value): (&String, &Value)| format!("{}:{}", Value::from(key.as_str()), by_key(value));
+            format!("{{{}}}", members.into_iter().map(text).collect::<Vec<_>>().join(","))
+        }
+        plain => plain.to_string(),
+    }
 }
 
 proptest! {
@@ -177,8 +193,7 @@ proptest! {
     #[test]
     fn sorting_keeps_the_meaning(document in documents()) {
         let sorted = json::sorted(&serde_json::to_string_pretty(&document).unwrap()).unwrap();
-        // The library's own values are sorted by key and print their digits one way.
-        prop_assert_eq!(sorted, document.to_string());
+        prop_assert_eq!(sorted, by_key(&document));
     }
 
     #[test]

@@ -24,7 +24,7 @@ async fn a_broker_that_freezes_is_left_for_the_other_one_fifty_times() {
     let (first, second) = (free_port(), free_port());
     let options = |own, other| BrokerOptions::new().extra("max_pending: 256MB").cluster(own, &[other]);
     let brokers = vec![options(first, second), options(second, first)];
-    let row = Row { brokers, keys: false, kill_broker: false, ..Row::new("broker frozen") };
+    let row = Row { brokers, keys: false, kill_broker: false, freezes: true, ..Row::new("broker frozen") };
     let Some(mut stage) = Stage::start(row).await else { return };
     stage
         .rounds(async |stage, _| {

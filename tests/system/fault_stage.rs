@@ -51,6 +51,8 @@ pub struct Row {
     pub helper: &'static str,
     /// Random kills of the broker, besides the row's own.
     pub kill_broker: bool,
+    /// Its brokers freeze, and wake.
+    pub freezes: bool,
 }
 
 impl Row {
@@ -68,6 +70,7 @@ impl Row {
             authority: None,
             helper: "",
             kill_broker: true,
+            freezes: false,
         }
     }
 }

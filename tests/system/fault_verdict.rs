@@ -15,12 +15,15 @@ const LOST_WITH_THE_PROCESS: RangeInclusive<i64> = -100..=500;
 /// Requests whose connection is gone are given up after half a second, in these rows, and protocol 1 tells the second in which
 /// one was sent.
 const GIVEN_UP_MS: i64 = 1_500;
-/// Where no relay could read along: the reply went out while the broker was going down, or up again. By `end - configure`.
+/// The reply went out while the broker was going down, or up again: what was written to a connection that ends is not always
+/// read from it. By `end - reply`, or `end - configure` where no relay could read along.
 const LOST_WITH_THE_BROKER: RangeInclusive<i64> = -1_000..=1_000;
+/// A broker that was frozen hands over what it held when it wakes, two seconds later, to a connection that was given up.
+const LOST_WITH_A_FROZEN_BROKER: RangeInclusive<i64> = -2_600..=1_000;
 
 /// How much more memory an idle provisioner may hold after the rounds than before: five hundred servers in its list, what it
-/// remembers of their attempts, and what the allocator keeps.
-const MEMORY: u64 = 24 << 20;
+/// remembers of their attempts, and what the allocator keeps of megabytes that helpers wrote at once.
+const MEMORY: u64 = 64 << 20;
 /// How many more files: what is being reconnected or served at the very moment.
 const FILES: usize = 3;
 /// How many more threads: a pool of the runtime grows when it is first needed.
@@ -52,6 +55,7 @@ impl Stage {
     fn nobody_was_configured_twice(&self) {
         let report = self.fleet.report();
         let (mut lost, mut excused, mut wrong) = (0, 0, Vec::new());
+        let with_broker = if self.row.freezes { LOST_WITH_A_FROZEN_BROKER } else { LOST_WITH_THE_BROKER };
         for (name, server) in &report.servers {
             for (earlier, later) in server.record.repetitions() {
                 let encrypted = self.row.issuer;
@@ -61,7 +65,7 @@ impl Stage {
                 let delivered = delivered.or(encrypted.then_some(earlier.at_ms));
                 match delivered {
                     None => lost += 1,
-                    Some(at) if encrypted && self.ended(Cause::Broker, at, LOST_WITH_THE_BROKER) => lost += 1,
+                    Some(at) if self.ended(Cause::Broker, at, with_broker.clone()) => lost += 1,
                     Some(at) if self.ended(Cause::Part, at, LOST_WITH_A_PART) => excused += 1,
                     Some(at) if self.ended(Cause::Process, at, LOST_WITH_THE_PROCESS) => excused += 1,
                     Some(at) => wrong.push(format!(
