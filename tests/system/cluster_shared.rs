@@ -114,7 +114,7 @@ async fn without_trouble_no_server_is_configured_twice_and_no_helper_runs_twice(
 /// tells.
 fn worker(members: &[Member]) -> Option<usize> {
     members.iter().position(|member| {
-        member.readiness().is_some_and(|(_, ready)| ready["cluster"]["claims"]["held"] == 1)
+        member.process.as_ref().is_some_and(|process| process.status()["claims"]["held"] == 1)
     })
 }
 
@@ -157,6 +157,7 @@ async fn an_instance_that_wakes_after_its_claim_expired_sends_nothing_more_about
     }
     let fleet = site.servers("web", 1, |settings| settings.lock_time = Duration::from_secs(2)).await;
     eventually("its helper runs", || stop.exists()).await;
+    eventually("one of them has the claim", || worker(&members).is_some()).await;
     let first = worker(&members).unwrap();
     members[first].process().signal(Signal::STOP);
     fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
