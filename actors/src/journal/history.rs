@@ -13,13 +13,16 @@ pub struct HistoryLimits {
     pub of_one: usize,
     /// Attempts of all hosts.
     pub of_all: usize,
+    /// Bytes of all attempts together, as JSON: helpers that fail with many words fill it before the number does.
+    pub bytes: usize,
     /// The age at which an attempt is forgotten, milliseconds from its beginning.
     pub age_ms: i64,
 }
 
 impl HistoryLimits {
-    /// Twenty attempts of a host, fifty thousand in all, thirty days.
-    pub const STANDARD: Self = Self { of_one: 20, of_all: 50_000, age_ms: 30 * 24 * 3600 * 1000 };
+    /// Twenty attempts of a host, fifty thousand and 32 MiB in all, thirty days.
+    pub const STANDARD: Self =
+        Self { of_one: 20, of_all: 50_000, bytes: 32 << 20, age_ms: 30 * 24 * 3600 * 1000 };
 }
 
 /// The attempts. Each lies here as the JSON that the file holds too: that is a third of the memory.
@@ -28,6 +31,7 @@ pub struct History {
     limits: HistoryLimits,
     attempts: BTreeMap<u64, Kept>,
     of_host: HashMap<Identity, Vec<u64>>,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -40,7 +44,7 @@ struct Kept {
 impl History {
     /// An empty history.
     pub fn new(limits: HistoryLimits) -> Self {
-        Self { limits, attempts: BTreeMap::new(), of_host: HashMap::new() }
+        Self { limits, attempts: BTreeMap::new(), of_host: HashMap::new(), bytes: 0 }
     }
 
     /// Adds an attempt that is over; answers the cycles whose attempts had to go.
@@ -53,7 +57,10 @@ impl History {
     /// Puts back an attempt as it was stored.
     pub fn put(&mut self, host: &Identity, cycle: u64, began_ms: i64, json: String) {
         let kept = Kept { host: host.clone(), began_ms, json: json.into_boxed_str() };
-        if self.attempts.insert(cycle, kept).is_none() {
+        self.bytes = self.bytes.saturating_add(kept.json.len());
+        if let Some(before) = self.attempts.insert(cycle, kept) {
+            self.bytes = self.bytes.saturating_sub(before.json.len());
+        } else {
             let cycles = self.of_host.entry(host.clone()).or_default();
             let place = cycles.partition_point(|known| *known < cycle);
             cycles.insert(place, cycle);
@@ -81,7 +88,8 @@ impl History {
     pub fn forget(&mut self, host: &Identity) -> Vec<u64> {
         let cycles = self.of_host.remove(host).unwrap_or_default();
         for cycle in &cycles {
-            self.attempts.remove(cycle);
+            let gone = self.attempts.remove(cycle).map_or(0, |kept| kept.json.len());
+            self.bytes = self.bytes.saturating_sub(gone);
         }
         cycles
     }
@@ -96,6 +104,7 @@ impl History {
         let mut gone = Vec::new();
         while let Some((cycle, kept)) = self.attempts.first_key_value()
             && (self.attempts.len() > self.limits.of_all
+                || self.bytes > self.limits.bytes
                 || now_ms.saturating_sub(kept.began_ms) > self.limits.age_ms)
         {
             self.drop_one(*cycle, &mut gone);
@@ -128,6 +137,7 @@ impl History {
 
     fn drop_one(&mut self, cycle: u64, gone: &mut Vec<u64>) {
         let Some(kept) = self.attempts.remove(&cycle) else { return };
+        self.bytes = self.bytes.saturating_sub(kept.json.len());
         gone.push(cycle);
         if let Some(cycles) = self.of_host.get_mut(&kept.host) {
             cycles.retain(|known| *known != cycle);

@@ -277,7 +277,8 @@ fn a_file_that_sees_twenty_thousand_cycles_does_not_grow_for_ever() {
     let home = tempfile::tempdir().unwrap();
     let folder = Folder::take(home.path()).unwrap();
     let store = folder.open().unwrap();
-    let mut journal = Journal::new(HistoryLimits { of_one: 3, of_all: 500, age_ms: i64::MAX });
+    let mut journal =
+        Journal::new(HistoryLimits { of_one: 3, of_all: 500, bytes: usize::MAX, age_ms: i64::MAX });
     let size = |folder: &Path| std::fs::metadata(folder.join(FILE)).unwrap().len();
     let mut round = |rounds: std::ops::Range<u64>| {
         for batch in rounds {
