@@ -1,5 +1,12 @@
 //! Wall-clock time as a value. This package never reads a clock: time arrives as an argument.
 
+use std::time::Duration;
+
+/// Whole milliseconds.
+pub fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A moment of wall-clock time, in nanoseconds since the Unix epoch (protocol 2 sends exactly this number, protocol 1 and
 /// tokens send whole seconds).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

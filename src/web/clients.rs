@@ -1,6 +1,7 @@
 //! Who looks at the live pages: a bounded number, and nobody who does not take what is sent.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use crate::web::locked::lock;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 /// Streams at once.
@@ -20,10 +21,6 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     kept: Mutex<Vec<Arc<Place>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Place {

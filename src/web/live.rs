@@ -1,6 +1,7 @@
 //! What the live pages show, made once for all who look: sampled at regular times, and at once when the run state changes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::web::locked::lock;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quartermaster_actors::fleet::FleetOverview;
@@ -45,10 +46,6 @@ pub(super) struct Board {
     frames: watch::Sender<Frame>,
     /// Who looks.
     pub clients: Clients,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Board {

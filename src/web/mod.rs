@@ -9,6 +9,7 @@ mod events;
 mod guard;
 mod html;
 mod live;
+mod locked;
 mod openapi;
 mod pages;
 mod plain;

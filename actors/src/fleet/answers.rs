@@ -1,6 +1,7 @@
 //! What the FleetKeeper answers to those who ask, and does for operators.
 
-use std::time::{Duration, Instant};
+use quartermaster_proto::time::whole_ms;
+use std::time::Instant;
 
 use actix::{Context, Handler, MessageResult};
 use quartermaster_proto::choria::identity::Identity;
@@ -14,11 +15,6 @@ use super::roster::Roster;
 use super::view::{FailureView, FleetOverview, Forgot, HostPage, HostView, OldestWaiting, SlowestStep};
 use crate::host::CycleStopAsked;
 use crate::journal::AttemptRecord;
-
-/// Whole milliseconds.
-pub(super) fn whole_ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
 
 impl FleetKeeper {
     fn view(&self, identity: &Identity, entry: &Entry, now: Instant) -> HostView {

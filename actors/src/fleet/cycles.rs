@@ -1,5 +1,6 @@
 //! The hosts' actors: started, watched, and what their ends mean.
 
+use quartermaster_proto::time::whole_ms;
 use std::sync::Arc;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, WrapFuture};
@@ -7,7 +8,6 @@ use rand::RngExt;
 use tokio::time::Instant;
 
 use super::actor::{FleetKeeper, Running};
-use super::answers::whole_ms;
 use super::roster::STUCK;
 use super::terms::{Admission, Verdict};
 use super::thread::{HostThread, MISSED_PINGS};

@@ -1,6 +1,7 @@
 //! How far a cycle has come: written by its actor, read by its owner and by whoever wants to know, also after the actor's
 //! end. Only plain data lies here, and nobody holds it for longer than a copy takes.
 
+use quartermaster_proto::time::whole_ms;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -95,11 +96,6 @@ impl CycleBoard {
         };
         progress.steps.iter().map(record).collect()
     }
-}
-
-/// Whole milliseconds.
-fn whole_ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn signed_ms(duration: Duration) -> i64 {

@@ -1,5 +1,6 @@
 //! What a cycle needs of the other actors, as narrow interfaces over their handles, so that tests can stand in for them.
 
+use quartermaster_proto::time::whole_ms;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -220,10 +221,6 @@ fn failed_run(error: &HelperError, took: Duration) -> Option<HelperRecord> {
         HelperError::Follow { .. } | HelperError::Lost => (None, "was lost".to_owned()),
     };
     Some(HelperRecord { exit, ending, took_ms: whole_ms(took), stderr: error.stderr().to_vec() })
-}
-
-fn whole_ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl VaultPort for VaultHandle {

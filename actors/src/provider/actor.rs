@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use actix::{Actor, AsyncContext as _, Context, Handler, SpawnHandle};
-use quartermaster_proto::provider::{ErrorCode, HostCode, Schema};
+use quartermaster_proto::provider::{HostCode, Schema};
 use rustix::process::Signal;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -235,7 +235,7 @@ impl ProviderRunner {
         self.say(Happening::Called(CallEnded {
             method: asked.call.method(),
             action: asked.call.action().filter(|_| known).unwrap_or_default().to_owned(),
-            code: result.as_ref().map_or_else(|error| code_label(error.code()), |_| "ok"),
+            code: result.as_ref().map_or_else(|error| error.code().label(), |_| "ok"),
             waited: sent.saturating_duration_since(asked.since),
             took: now.saturating_duration_since(sent),
         }));
@@ -303,30 +303,6 @@ impl ProviderRunner {
             trace(TraceLine { at: self.born.elapsed(), process, ours, frame });
         }
     }
-}
-
-/// A label of a fixed set: a provider's own codes are one.
-fn code_label(code: &ErrorCode) -> &'static str {
-    if let ErrorCode::Host(code) = code {
-        return code.as_str();
-    }
-    let known = [
-        (ErrorCode::InvalidRequest, "invalid_request"),
-        (ErrorCode::UnknownMethod, "unknown_method"),
-        (ErrorCode::UnknownAction, "unknown_action"),
-        (ErrorCode::NotConfigured, "not_configured"),
-        (ErrorCode::InvalidConfig, "invalid_config"),
-        (ErrorCode::InvalidAttrs, "invalid_attrs"),
-        (ErrorCode::NotFound, "not_found"),
-        (ErrorCode::Conflict, "conflict"),
-        (ErrorCode::Denied, "denied"),
-        (ErrorCode::Unavailable, "unavailable"),
-        (ErrorCode::RateLimited, "rate_limited"),
-        (ErrorCode::Cancelled, "cancelled"),
-        (ErrorCode::Failed, "failed"),
-        (ErrorCode::Internal, "internal"),
-    ];
-    known.into_iter().find(|(known, _)| known == code).map_or("other", |(_, label)| label)
 }
 
 impl Actor for ProviderRunner {

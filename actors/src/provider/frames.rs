@@ -1,5 +1,6 @@
 //! What a provider declares, joined with what was set here, and the frames that follow from both.
 
+use quartermaster_proto::time::whole_ms;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,7 +122,7 @@ pub fn ping(id: CallId) -> Bytes {
 }
 
 pub fn cancel(id: CallId, reason: &str, grace: Duration) -> Bytes {
-    let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+    let grace_ms = whole_ms(grace);
     let cancel = Cancel { id, reason: reason.to_owned(), grace_ms };
     let limits = Limits { max_bytes: usize::MAX, max_depth: MAX_DEPTH, max_items: MAX_ITEMS };
     encode_cancel(&cancel, &limits).unwrap_or_default()
@@ -163,7 +164,7 @@ pub fn ask(
     let asked = match &call.ask {
         Ask::Execute(action) => {
             let context = action.context.clone().filter(|_| terms.context).map(|mut context| {
-                context.deadline_ms = limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+                context.deadline_ms = limit.map(whole_ms);
                 context
             });
             wire::Call::Execute(Execute {

@@ -1,7 +1,8 @@
 //! The one place that decides whether a request may look or change.
 
+use crate::web::locked::lock;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use actix_web::HttpRequest;
@@ -124,10 +125,6 @@ pub(in super::super) struct Access {
     sessions: Mutex<Sessions>,
     throttle: Mutex<Throttle>,
     lines: Mutex<Lines>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn header(request: &HttpRequest, name: impl AsHeaderName) -> Option<&str> {

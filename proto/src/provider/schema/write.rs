@@ -4,8 +4,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::provider::{
     values::{Members, Value},
-    wire::{millis, names},
+    wire::names,
 };
+
+use crate::time::whole_ms;
 
 use super::{
     document::{ActionSchema, AttrSchema, Attrs, PROTOCOL, Schema},
@@ -82,7 +84,7 @@ impl ActionSchema {
         out.flag(names::IDEMPOTENT, self.idempotent);
         out.flag(names::EXCLUSIVE, self.exclusive);
         if let Some(limit) = self.timeout {
-            out.put(names::TIMEOUT_MS, millis(limit).into());
+            out.put(names::TIMEOUT_MS, whole_ms(limit).into());
         }
         if let Some(returns) = self.returns_undo {
             out.put(names::RETURNS_UNDO, returns.into());

@@ -138,10 +138,15 @@ impl ErrorCode {
 
     /// The code's text; a provider's own code exactly as it was written.
     pub fn as_str(&self) -> &str {
+        if let Self::Other(text) = self { text } else { self.label() }
+    }
+
+    /// The code's text from a fixed set, for a metric's label: a provider's own code is `other`.
+    pub fn label(&self) -> &'static str {
         match self {
-            Self::Other(text) => text,
+            Self::Other(_) => "other",
             Self::Host(code) => code.as_str(),
-            known => CODES.iter().find(|(code, _)| code == known).map_or("failed", |(_, text)| text),
+            known => CODES.iter().find(|(code, _)| code == known).map_or("other", |(_, text)| text),
         }
     }
 

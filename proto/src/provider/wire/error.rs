@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::time::whole_ms;
+
 use crate::{
     provider::values::{Members, Part, Path, Value},
     text::escape_bounded,
@@ -135,7 +137,7 @@ impl ProviderError {
             fields.push((names::DETAIL, Part::Text(detail)));
         }
         if let Some(wait) = self.more.retry_after {
-            fields.push((names::RETRY_AFTER_MS, Part::Count(millis(wait))));
+            fields.push((names::RETRY_AFTER_MS, Part::Count(whole_ms(wait))));
         }
         if let Some(state) = self.more.state {
             fields.push((names::STATE, Part::Text(state.as_str())));
@@ -163,11 +165,6 @@ fn ours<T>(
         warnings.push(Warning::Ignored { member });
     }
     found
-}
-
-/// Whole milliseconds.
-pub fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl DoneState {

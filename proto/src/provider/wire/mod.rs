@@ -18,7 +18,6 @@ mod warning;
 pub use body::{Body, Found, Reply, encode_reply};
 pub use code::{ErrorCode, HostCode};
 pub use decode::{Decoded, Frame, FrameError, decode};
-pub(super) use error::millis;
 pub use error::{Diagnostic, DoneState, More, ProviderError, Severity};
 pub use execute::{Executed, Invocation};
 pub use id::{CallId, CallIds};
