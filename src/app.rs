@@ -10,6 +10,7 @@ mod kept;
 mod operate;
 mod pace;
 mod positions;
+pub(crate) mod providers;
 mod service;
 pub(crate) mod settings;
 mod signals;

@@ -13,6 +13,7 @@
 //!           └─ HostProvisioner ×N
 //! ```
 
+pub mod steps;
 pub mod supervise;
 pub mod text;
 

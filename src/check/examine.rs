@@ -7,15 +7,18 @@ use quartermaster_actors::vault;
 use rustix::fs::Access;
 
 use super::web;
-use crate::app::settings;
+use crate::app::{providers, settings};
 use crate::clock;
-use crate::config::{Config, FaultKind, Faults, LogTarget, Severity, Surroundings};
+use crate::config::{Config, FaultKind, Faults, LogTarget, ProviderConfig, Severity, Surroundings};
 
 /// Looks at everything the configuration names. Nothing is changed, started or connected to.
 pub fn examine(config: &Config, around: &Surroundings<'_>, faults: &mut Faults) {
     helper(&config.helper.command.program, around, faults);
     secrets(config, faults);
     credentials(config, faults);
+    for provider in &config.providers {
+        program_of(config, provider, faults);
+    }
     log_file(config, around, faults);
     web::examine(&config.web, faults);
     config_file(&config.yaml_file, &["token", "broker_provisioning_password", "control.password"], faults);
@@ -106,6 +109,32 @@ fn helper(program: &str, around: &Surroundings<'_>, faults: &mut Faults) {
             what,
             &format!("chmod o-w {}", path.display()),
         );
+    }
+}
+
+/// A provider's program: there, executable, and the one that was pinned. Nothing is started.
+fn program_of(config: &Config, provider: &ProviderConfig, faults: &mut Faults) {
+    let key = format!("providers.{}.source", provider.name);
+    let hint = provider.install_hint.as_deref().unwrap_or("install it, or correct the path");
+    let shown = provider.program.display();
+    match std::fs::metadata(&provider.program) {
+        Err(error) => return faults.missing(&key, format!("`{shown}` cannot be found: {error}"), hint),
+        Ok(metadata) if !metadata.is_file() => {
+            return faults.missing(&key, format!("`{shown}` is no file"), "write the path of a program");
+        }
+        Ok(_) if rustix::fs::access(&provider.program, Access::EXEC_OK).is_err() => {
+            let what = format!("`{shown}` is not executable for the user that runs this program");
+            return faults.missing(&key, what, &format!("chmod +x {shown}"));
+        }
+        Ok(metadata) if metadata.permissions().mode() & 0o002 != 0 => {
+            let what = format!("everybody on this machine may change `{shown}`");
+            faults.about(Severity::Warning, FaultKind::Files, &key, what, &format!("chmod o-w {shown}"));
+        }
+        Ok(_) => {}
+    }
+    if let Err(error) = providers::settings(config, provider).trust.verify(&provider.program) {
+        let help = "look who changed the program, or correct sha256, providers_dir or providers_allow";
+        faults.missing(&key, error.to_string(), help);
     }
 }
 

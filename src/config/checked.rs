@@ -11,6 +11,8 @@ use regex::Regex;
 use secrecy::SecretString;
 
 use super::control::ControlConfig;
+use super::providers::ProviderConfig;
+use super::steps::StepsConfig;
 
 /// The whole configuration of one instance: the YAML file and choria.cfg together (choria.md 11 and 12.2).
 ///
@@ -65,6 +67,14 @@ pub struct Config {
     pub cluster: ClusterMode,
     /// Where instances that share the work claim their servers.
     pub claims: ClaimsConfig,
+    /// The providers, in the order of the file.
+    pub providers: Vec<ProviderConfig>,
+    /// The only folder from which providers are started; `None` = any.
+    pub providers_dir: Option<PathBuf>,
+    /// The digests of programs that may be started as providers; `None` = any.
+    pub providers_allow: Option<Vec<[u8; 32]>>,
+    /// What providers do for a server before and after it is configured.
+    pub steps: StepsConfig,
     /// Unknown keys were refused, not warned about.
     pub strict: bool,
 }

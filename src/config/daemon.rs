@@ -15,7 +15,7 @@ use super::fault::Faults;
 use super::network::Network;
 use super::raw::RawConfig;
 use super::surroundings::Surroundings;
-use super::{cluster, control, deny_list, helper, web};
+use super::{cluster, control, deny_list, helper, providers, steps, web};
 
 const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 const DEFAULT_COMPONENT: &str = "provision_mode_server";
@@ -50,8 +50,14 @@ pub(super) fn check(
     }
     let listen = web::listen(raw, faults);
     let control = control::check(raw, faults);
+    let yaml_file = around.absolute(yaml);
+    let providers = providers::check(&yaml_file, raw, faults);
     let config = Config {
-        yaml_file: around.absolute(yaml),
+        steps: steps::check(raw, &providers, faults),
+        providers,
+        providers_dir: providers::folder(&yaml_file, raw),
+        providers_allow: providers::allowed(raw, faults),
+        yaml_file,
         choria_file: around.absolute(choria),
         workers,
         interval: interval(raw, faults),

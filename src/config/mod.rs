@@ -14,10 +14,13 @@ pub mod fault;
 mod helper;
 mod load;
 mod network;
+mod providers;
 pub mod raw;
 mod section;
 mod shell;
+mod steps;
 pub mod surroundings;
+mod values;
 mod web;
 pub mod yaml;
 
@@ -31,7 +34,9 @@ pub use deny_list::DEFAULT_DENY_LIST;
 pub use duration::{DurationError, parse_cfg_duration, parse_duration, show_duration};
 pub use fault::{Fault, FaultKind, Faults, Place, Severity};
 pub use load::{DEFAULT_FILE, Loaded, load};
+pub use providers::{ProviderCompat, ProviderConfig, ProviderEnv, ProviderRestart, ProviderTimeouts};
 pub use shell::{SplitError, split};
+pub use steps::{StepConfig, StepsConfig};
 pub use surroundings::Surroundings;
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use std::fmt;
 use std::path::Path;
 
 use super::fault::Faults;
+use super::providers::RawProvider;
 use super::section::Section;
+use super::steps::RawSteps;
 use super::yaml::{Key, Node, Value};
 
 /// The keys of the file by section; the empty section is the top level. Everything that reads, documents or suggests keys uses this table.
@@ -49,6 +51,10 @@ pub const KEYS: &[(&str, &[&str])] = &[
             "state_dir",
             "control",
             "cluster",
+            "providers",
+            "providers_dir",
+            "providers_allow",
+            "steps",
             "strict",
         ],
     ),
@@ -71,6 +77,7 @@ pub const KEYS: &[(&str, &[&str])] = &[
     ("listen_tls", &["certificate", "key"]),
     ("web", &["admin_token_file", "read_token_file", "names"]),
     ("cluster", &["mode", "connection", "bucket", "ttl", "replicas"]),
+    ("steps", &["before", "after"]),
 ];
 
 /// The file, every key optional: `None` is unset or `null`.
@@ -114,6 +121,10 @@ pub struct RawConfig {
     pub state_dir: Option<String>,
     pub control: RawControl,
     pub cluster: RawCluster,
+    pub providers: Vec<RawProvider>,
+    pub providers_dir: Option<String>,
+    pub providers_allow: Option<Vec<String>>,
+    pub steps: RawSteps,
     pub strict: Option<bool>,
 }
 
@@ -192,7 +203,7 @@ impl RawConfig {
         // Whether unknown keys refuse must be known before the first of them is met.
         let strict =
             entries.iter().any(|(key, node)| key.text == "strict" && node.value == Value::Bool(true));
-        let mut top = Section { file, name: "", entries, faults, strict };
+        let mut top = Section { file, name: String::new(), known: &[], entries, faults, strict };
         let mut raw = Self {
             workers: top.integer("workers"),
             interval: top.text("interval"),
@@ -222,6 +233,9 @@ impl RawConfig {
             queue: top.integer("queue"),
             listen: top.text_or_number("listen"),
             state_dir: top.text("state_dir"),
+            providers: RawProvider::all(&mut top),
+            providers_dir: top.text("providers_dir"),
+            providers_allow: top.list("providers_allow"),
             strict: top.boolean("strict"),
             ..Self::default()
         };
@@ -277,6 +291,10 @@ impl RawConfig {
                 replicas: cluster.integer("replicas"),
             };
             cluster.finish();
+        }
+        if let Some(mut steps) = top.section("steps") {
+            raw.steps = RawSteps::read(&mut steps);
+            steps.finish();
         }
         top.finish();
         raw

@@ -9,7 +9,10 @@ use super::yaml::{Key, Node, Value};
 /// One map of the file, from which known keys are taken until only unknown ones are left.
 pub(super) struct Section<'f> {
     pub file: &'f Path,
-    pub name: &'static str,
+    /// The way to it, empty at the top.
+    pub name: String,
+    /// Its keys where the table of the file does not list them: sections under names of the site's own, and in lists.
+    pub known: &'static [&'static str],
     pub entries: Vec<(Key, Node)>,
     pub faults: &'f mut Faults,
     pub strict: bool,
@@ -177,7 +180,8 @@ impl Section<'_> {
             Value::Null => None,
             Value::Map(entries) => Some(Section {
                 file: self.file,
-                name: key,
+                name: self.path(key),
+                known: &[],
                 entries,
                 faults: self.faults,
                 strict: self.strict,
@@ -194,12 +198,150 @@ impl Section<'_> {
         }
     }
 
+    /// A section whose keys the table of the file does not list.
+    pub fn nested(&mut self, key: &str, known: &'static [&'static str]) -> Option<Section<'_>> {
+        let node = self.take(key)?;
+        let name = self.path(key);
+        self.inside(name, known, node)
+    }
+
+    /// A map from names of the site's own to sections, in the order of the file.
+    pub fn each_named<T>(
+        &mut self,
+        key: &str,
+        known: &'static [&'static str],
+        mut read: impl FnMut(&str, Section<'_>) -> T,
+    ) -> Vec<T> {
+        let Some(node) = self.take(key) else { return Vec::new() };
+        let path = self.path(key);
+        let entries = match node.value {
+            Value::Null => return Vec::new(),
+            Value::Map(entries) => entries,
+            _ => {
+                self.wrong(key, &node, "a map", "write a name on each line, and what it stands for below it");
+                return Vec::new();
+            }
+        };
+        let mut found = Vec::new();
+        for (name, node) in entries {
+            let path = format!("{path}.{}", name.text);
+            if self.faults.place(&path).is_some() {
+                self.faults.error(&path, "this name is there twice", "remove one of the two");
+                continue;
+            }
+            self.faults.add_place(&path, self.file, name.place);
+            found.extend(self.inside(path, known, node).map(|section| read(&name.text, section)));
+        }
+        found
+    }
+
+    /// A list of sections.
+    pub fn each<T>(
+        &mut self,
+        key: &str,
+        known: &'static [&'static str],
+        mut read: impl FnMut(Section<'_>) -> T,
+    ) -> Vec<T> {
+        let Some(node) = self.take(key) else { return Vec::new() };
+        let path = self.path(key);
+        let items = match node.value {
+            Value::Null => return Vec::new(),
+            Value::List(items) => items,
+            _ => {
+                self.wrong(key, &node, "a list", "begin each entry on its own line with `- `");
+                return Vec::new();
+            }
+        };
+        let mut found = Vec::new();
+        for (index, node) in items.into_iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            self.faults.add_place(&path, self.file, node.place);
+            found.extend(self.inside(path, known, node).map(&mut read));
+        }
+        found
+    }
+
+    /// A value of any kind, as it stands. Its scalars are covered where the text is shown when it may hold secrets.
+    pub fn any(&mut self, key: &str, secret: bool) -> Option<Node> {
+        let node = self.take(key)?;
+        let path = self.path(key);
+        self.note(&path, &node, secret);
+        Some(node)
+    }
+
+    fn note(&mut self, path: &str, node: &Node, secret: bool) {
+        match &node.value {
+            Value::Map(entries) => {
+                for (key, node) in entries {
+                    let path = format!("{path}.{}", key.text);
+                    self.faults.add_place(&path, self.file, node_place(key, node));
+                    self.note(&path, node, secret);
+                }
+            }
+            Value::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let path = format!("{path}[{index}]");
+                    self.faults.add_place(&path, self.file, item.place);
+                    self.note(&path, item, secret);
+                }
+            }
+            _ if secret => self.faults.mask(self.file, node.place),
+            _ => {}
+        }
+    }
+
+    /// A map from names to texts.
+    pub fn texts(&mut self, key: &str) -> Vec<(String, String)> {
+        let Some(node) = self.take(key) else { return Vec::new() };
+        let entries = match &node.value {
+            Value::Null => return Vec::new(),
+            Value::Map(entries) => entries,
+            _ => {
+                self.wrong(key, &node, "a map", "write `name: value` lines below it");
+                return Vec::new();
+            }
+        };
+        let mut texts = Vec::new();
+        for (name, node) in entries {
+            let path = format!("{}.{}", self.path(key), name.text);
+            self.faults.add_place(&path, self.file, node_place(name, node));
+            match &node.value {
+                Value::Text(text) => texts.push((name.text.clone(), text.clone())),
+                Value::Integer(number) => texts.push((name.text.clone(), number.to_string())),
+                other => {
+                    let what = format!("it must be text but is {}", other.kind());
+                    self.faults.error(&path, what, "put the value in quotes");
+                }
+            }
+        }
+        texts
+    }
+
+    fn inside(&mut self, name: String, known: &'static [&'static str], node: Node) -> Option<Section<'_>> {
+        match node.value {
+            Value::Null => None,
+            Value::Map(entries) => Some(Section {
+                file: self.file,
+                name,
+                known,
+                entries,
+                faults: self.faults,
+                strict: self.strict,
+            }),
+            other => {
+                let what = format!("it must be a map but is {}", other.kind());
+                self.faults.error(&name, what, "write its keys on the following lines, indented with spaces");
+                None
+            }
+        }
+    }
+
     /// Whatever was not taken is unknown.
     pub fn finish(mut self) {
         for (key, _) in std::mem::take(&mut self.entries) {
             let path = self.path(&key.text);
             self.faults.add_place(&path, self.file, key.place);
-            let help = match nearest(self.name, &key.text) {
+            let help = match nearest(&self.name, self.known, &key.text) {
                 Some(known) => format!("did you mean `{known}`?"),
                 None => "remove it; `quartermaster check --print-default` lists every key".to_owned(),
             };
@@ -232,10 +374,11 @@ fn sample(value: &Value) -> String {
 
 /// The known key most like `written`, as a path: in the same section first, then the same name elsewhere (a misplaced key), then a
 /// similar name elsewhere.
-fn nearest(section: &str, written: &str) -> Option<String> {
+fn nearest(section: &str, known: &'static [&'static str], written: &str) -> Option<String> {
     let written = written.to_ascii_lowercase().replace('-', "_");
     let mut best: Option<(f64, String)> = None;
-    for (name, keys) in KEYS {
+    let own = [(section, known)];
+    for (name, keys) in own.iter().chain(KEYS) {
         for key in *keys {
             let path = if name.is_empty() { (*key).to_owned() } else { format!("{name}.{key}") };
             let same_section = *name == section;

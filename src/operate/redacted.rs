@@ -4,8 +4,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use crate::config::{
-    Config, ControlLogin, HelperProtocol, ListenAddress, LogLevel, LogTarget, Security, ServerSource,
-    TlsFiles, VerifyKeySource, show_duration,
+    Config, ControlLogin, HelperProtocol, ListenAddress, LogLevel, LogTarget, ProviderConfig, Security,
+    ServerSource, StepConfig, TlsFiles, VerifyKeySource, show_duration,
 };
 
 /// In the place of a secret that is set.
@@ -74,6 +74,13 @@ pub fn redacted(config: &Config) -> Value {
             "enabled": config.control.enabled,
             "subject_prefix": config.control.subject_prefix,
             "login": config.control.login.as_ref().map(login),
+        },
+        "providers": config.providers.iter().map(provider).collect::<serde_json::Map<_, _>>(),
+        "providers_dir": config.providers_dir,
+        "providers_allow": config.providers_allow.as_ref().map(|list| list.iter().map(hex::encode).collect::<Vec<_>>()),
+        "steps": {
+            "before": config.steps.before.iter().map(step).collect::<Vec<_>>(),
+            "after": config.steps.after.iter().map(step).collect::<Vec<_>>(),
         },
         "cluster": {
             "mode": config.cluster.as_str(),
@@ -163,4 +170,28 @@ fn security(security: &Security) -> Value {
             "provider": "choria", "token_file": token_file, "seed_file": seed_file, "tls": files(tls),
         }),
     }
+}
+
+/// One provider; what it is configured with is its own, secrets perhaps among it.
+fn provider(provider: &ProviderConfig) -> (String, Value) {
+    let shown = json!({
+        "program": provider.program,
+        "sha256": provider.sha256.map(hex::encode),
+        "config": provider.config.keys().map(|key| (key.clone(), REDACTED.into())).collect::<serde_json::Map<_, _>>(),
+        "instances": provider.instances,
+    });
+    (provider.name.clone(), shown)
+}
+
+/// One step; texts in its attributes may be secret.
+fn step(step: &StepConfig) -> Value {
+    json!({
+        "name": step.name,
+        "provider": step.provider,
+        "action": step.action,
+        "attrs": step.attrs.keys().collect::<Vec<_>>(),
+        "timeout": step.timeout.map(show_duration),
+        "tries": step.tries,
+        "on_failure": if step.ignore_failure { "ignore" } else { "fail" },
+    })
 }

@@ -43,6 +43,21 @@ impl CallError {
         Self { outcome: Outcome::Failed, error: Box::new(error), stderr: Vec::new() }
     }
 
+    /// The same error with another outcome.
+    #[must_use]
+    pub const fn with_outcome(mut self, outcome: Outcome) -> Self {
+        self.outcome = outcome;
+        self
+    }
+
+    /// The same error with its texts changed.
+    #[must_use]
+    pub fn with_texts(mut self, change: impl Fn(&str) -> String) -> Self {
+        self.error.message = change(&self.error.message);
+        self.error.detail = self.error.detail.as_deref().map(change);
+        self
+    }
+
     /// The code.
     pub const fn code(&self) -> &ErrorCode {
         &self.error.code
