@@ -21,8 +21,10 @@ use crate::{
     time::WallClock,
 };
 
+mod mesh;
 mod provider;
 
+pub use mesh::{mesh_fill, mesh_keys, mesh_messages, mesh_plan, mesh_values};
 pub use provider::{
     provider_lines, provider_log, provider_reply, provider_request, provider_schema, provider_type,
     provider_value,
@@ -32,7 +34,7 @@ pub use provider::{
 pub type Body = (&'static str, fn(&[u8]));
 
 /// Every body, by the name of its target.
-pub const BODIES: [Body; 18] = [
+pub const BODIES: [Body; 23] = [
     ("open_request", open_request),
     ("open_reply", open_reply),
     ("rpc_payload", rpc_payload),
@@ -51,6 +53,11 @@ pub const BODIES: [Body; 18] = [
     ("provider_value", provider_value),
     ("provider_lines", provider_lines),
     ("provider_log", provider_log),
+    ("mesh_keys", mesh_keys),
+    ("mesh_plan", mesh_plan),
+    ("mesh_values", mesh_values),
+    ("mesh_messages", mesh_messages),
+    ("mesh_fill", mesh_fill),
 ];
 
 /// An error and its causes are short and print on one line, whatever was received.

@@ -7,6 +7,7 @@ pub mod choria;
 pub mod fuzzing;
 pub mod helper;
 pub mod json;
+pub mod mesh;
 pub mod provider;
 pub mod text;
 pub mod time;

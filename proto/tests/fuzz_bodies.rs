@@ -51,8 +51,37 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds.extend(exchange.lines().filter_map(|line| line.get(2..)).map(|line| line.as_bytes().to_vec()));
     seeds.extend(PROVIDER_SEEDS.map(|text| text.as_bytes().to_vec()));
     seeds.push(exchange.into_bytes());
+    seeds.extend(MESH_SEEDS.map(|text| text.as_bytes().to_vec()));
     seeds
 }
+
+/// Keys and values of the node side.
+const MESH_SEEDS: [&str; 24] = [
+    "web1=2Eexample=2Ecom.forge",
+    "web1.forge.http.port",
+    "=C3=A9",
+    "pair/postgres/postgres/web1/forge/main",
+    "own/forge/admin-password/web1",
+    "provisioner.web1=2Eexample=2Ecom",
+    "v1.UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4.AAAA",
+    r##"{"node":"web1","module":"forge","serial":81,"provisioning":{"templates":{"reference":"nats-object:t/a","digest":"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},"files":[{"path":"/a","template":"a","owner-at-runtime":"managed","managed":{"format":"block","comment":"#","comment-end":"*/","at":"start"},"on-change":{"restart":"a.service","start":true},"mode":"0640"},{"path":"/b","template":"b","owner-at-runtime":"seed","filters":true}],"placement":{"port":{"http":1e400}},"secrets":[{"name":"s","path":"/s"}],"provisions":[{"provision":"p","provider":"p","credential":"pair","local":"l","name":"n","at":"web2","on-change":{"command":["/bin/x","y"]}}],"provides":["q"],"items":[{"collection":"c","template":"c"}],"collections":[{"collection":"d","comment":""}],"odd":1}}"##,
+    r#"{"node":"web1","module":"forge","provisioning":{"templates":[]}}"#,
+    r#"{"kind":"config","owner":"mesh-config","source":{"bucket":"mesh-config_resolved","key":"<node>.<module>.<key>"}}"#,
+    r#"{"kind":"secret","owner":"v","source":{"request":"mesh-vault.get","changed":"c","stream":"s","box-key":"AA=="}}"#,
+    r#"{"kind":"dir","owner":"c","source":{"plan":"placement"}}"#,
+    r#"{"node":"web1","module":"forge","kind":"bound","name":"postgres.main:host","owner":null,"by":["/a","item:c"]}"#,
+    r#"{"state":"bound","as":"a","user":1,"values":{"host":null,"port":9007199254740993}}"#,
+    r#"{"node":"web1","collection":"c","contributor":"forge","text":"x\n"}"#,
+    r#"{"name":"own/forge/pw","key":"B6N8vBQgk8i3VdwbEOhstCY3StFqqFPtC9/AsrhtHHw=","revision":81}"#,
+    r#"{"box":"vQv5oSC9M+1Ev4semI3dpo5aXqlbmkynoT8ezJaXrkAlyQWpN4QRZ8u5e3HR5yRF+9A0O92pCGzqa3NE2h8YPw==","version":3}"#,
+    r#"{"name":"provision/a/b/c/d","box":"vQv5oSC9M+1Ev4semI3dpo5aXqlbmkynoT8ezJaXrkAlyQWpN4QRZ8u5e3HR5yRF+9A0O92pCGzqa3NE2h8YPw=="}"#,
+    r#"{"name":"own/forge/pw","version":4,"at":"2026-11-29T18:00:00.123456789+01:00"}"#,
+    r#"{"module":"forge","kind":"config","key":"http.port"}"#,
+    r#"{"node":"web1","module":"forge","run":"r","revision":1,"at":"2026-11-29T18:00:00Z","state":"applied","files":[{"path":"/a","action":"kept","digest":"sha256:0"}],"programs":[{"command":["/x"],"result":"failed","reason":"r"}]}"#,
+    r#"{"node":"web1","module":"forge","run":"r","revision":1,"at":"2026-11-29T18:00:00Z","state":"failed","reason":"r","retry-at":"2026-11-29T18:10:00Z"}"#,
+    r#"{"id":7,"op":"write","module":"forge","plan":"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","revision":81,"files":[{"path":"/a","content":"YQD/","sha256":"00","sensitive":true}]}"#,
+    r#"{"id":7,"ok":{"files":[{"path":"/a","err":{"code":"io","reason":"r"}}],"programs":[{"reload":"a.service","result":"done"}]}}"#,
+];
 
 /// What the exchange with a provider does not show.
 const PROVIDER_SEEDS: [&str; 14] = [

@@ -60,7 +60,7 @@ fn shapes(source: &str) -> String {
 fn modules() -> BTreeMap<String, String> {
     let root = package().join("src");
     let mut found = Vec::new();
-    for folder in ["choria", "helper", "provider"] {
+    for folder in ["choria", "helper", "mesh", "provider"] {
         sources(&root.join(folder), &mut found);
     }
     found

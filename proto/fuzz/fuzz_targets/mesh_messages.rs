@@ -1,0 +1,3 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| quartermaster_proto::fuzzing::mesh_messages(bytes));
