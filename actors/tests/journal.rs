@@ -33,6 +33,7 @@ fn standing() -> Standing {
     Standing {
         stand: Stand::Idle,
         failures: 0,
+        lost: 0,
         failing_since_ms: None,
         failure: None,
         first_seen_ms: 1,

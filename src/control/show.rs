@@ -219,7 +219,9 @@ fn attempt(out: &mut String, attempt: &Value) {
     );
     let error = text(attempt, "/error");
     if !error.is_empty() {
-        let _ = writeln!(out, "  {}: {error}", text(attempt, "/cause"));
+        let cause = text(attempt, "/cause");
+        let colon = if cause.is_empty() { "" } else { ": " };
+        let _ = writeln!(out, "  {cause}{colon}{error}");
     }
     let steps = attempt.get("steps").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if !steps.is_empty() {

@@ -24,7 +24,14 @@ async fn a_broker_that_freezes_is_left_for_the_other_one_fifty_times() {
     let (first, second) = (free_port(), free_port());
     let options = |own, other| BrokerOptions::new().extra("max_pending: 256MB").cluster(own, &[other]);
     let brokers = vec![options(first, second), options(second, first)];
-    let row = Row { brokers, keys: false, kill_broker: false, freezes: true, ..Row::new("broker frozen") };
+    let row = Row {
+        brokers,
+        keys: false,
+        kill_broker: false,
+        freezes: true,
+        shipped: Some(1),
+        ..Row::new("broker frozen")
+    };
     let Some(mut stage) = Stage::start(row).await else { return };
     stage
         .rounds(async |stage, _| {
@@ -54,7 +61,8 @@ fn free_port() -> u16 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_that_is_half_open_is_replaced_fifty_times() {
-    let Some(mut stage) = Stage::start(Row::new("half-open link")).await else { return };
+    let row = Row { shipped: Some(4), ..Row::new("half-open link") };
+    let Some(mut stage) = Stage::start(row).await else { return };
     stage.rounds(async |stage, _| stage.proxies[0].half_open()).await;
     stage.judge().await;
 }

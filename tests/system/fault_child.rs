@@ -95,10 +95,19 @@ where
     }
 }
 
+/// Which program a provisioner is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// The library's, in a child of the tests that obeys orders, and in little time: see [`process_that_provisions`].
+    Obeying,
+    /// `quartermaster run`, as it is shipped: nothing in it can be told to end, and it has the patience of every day.
+    Shipped,
+}
+
 /// The running process, killed when dropped.
 pub struct Provisioner {
     child: Child,
-    orders: ChildStdin,
+    orders: Option<ChildStdin>,
     monitor: u16,
     log: PathBuf,
 }
@@ -115,31 +124,50 @@ pub struct Held {
 
 impl Provisioner {
     /// Starts it with the files in `dir`; it listens for web requests on `monitor`.
-    pub fn start(dir: &Path, monitor: u16, log: &Path) -> Self {
+    pub fn start(program: Program, dir: &Path, monitor: u16, log: &Path) -> Self {
         let errors = fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "fault_child::process_that_provisions", "--nocapture"])
-            .env(CHILD_FILES, dir)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(errors)
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let orders = child.stdin.take().unwrap();
+        let mut command = match program {
+            Program::Obeying => {
+                let mut command = Command::new(std::env::current_exe().unwrap());
+                command.args(["--exact", "fault_child::process_that_provisions", "--nocapture"]);
+                command.env(CHILD_FILES, dir).stdin(Stdio::piped());
+                command
+            }
+            Program::Shipped => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_quartermaster"));
+                command.arg("run").arg("--config").arg(dir.join("provisioner.yaml"));
+                command.arg("--choria-config").arg(dir.join("choria.cfg")).stdin(Stdio::null());
+                command
+            }
+        };
+        let mut child = command.stdout(Stdio::null()).stderr(errors).process_group(0).spawn().unwrap();
+        let orders = child.stdin.take();
         Self { child, orders, monitor, log: log.to_owned() }
     }
 
-    /// Ends a part of it.
-    pub fn strike(&mut self, part: &str, ending: Ending) {
-        writeln!(self.orders, "{part} {ending:?}").unwrap();
+    /// Whether parts of it can be told to end.
+    pub const fn obeys(&self) -> bool {
+        self.orders.is_some()
     }
 
-    /// SIGKILL, to it alone: its helpers are left to themselves.
+    /// Ends a part of it, if it obeys.
+    pub fn strike(&mut self, part: &str, ending: Ending) {
+        if let Some(orders) = &mut self.orders {
+            writeln!(orders, "{part} {ending:?}").unwrap();
+        }
+    }
+
     /// SIGKILL, to it alone: helpers that run are left to themselves.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// SIGTERM, and its end.
+    pub async fn stop(&mut self) -> ExitStatus {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        super::support::eventually("the provisioner stops", || self.ended().is_some()).await;
+        self.ended().unwrap()
     }
 
     /// How it ended, once it has.

@@ -13,7 +13,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::fault_child::{ENDINGS, PARTS, Provisioner};
+use super::fault_child::{ENDINGS, PARTS, Program, Provisioner};
 use super::fault_stage::{CALM, asked, server};
 use super::support::proxy::{Proxy, Witness, now_ms};
 use super::support::{Broker, BrokerOptions, append, eventually, replace};
@@ -118,7 +118,7 @@ impl Cluster {
             );
             let name = format!("p{number}.example.net");
             replace(&files.choria_config, "provisioner.example.net", &name);
-            let process = Provisioner::start(&files.dir, monitor, &own.join("log"));
+            let process = Provisioner::start(Program::Obeying, &files.dir, monitor, &own.join("log"));
             instances.push(Instance { name, dir: files.dir, monitor, process, _proxy: proxy });
         }
         let network = Network::load(&instances[0].dir).unwrap();
@@ -180,7 +180,7 @@ impl Cluster {
 
     fn start_anew(&mut self, which: usize) {
         let one = &mut self.instances[which];
-        one.process = Provisioner::start(&one.dir, one.monitor, &one.dir.join("../log"));
+        one.process = Provisioner::start(Program::Obeying, &one.dir, one.monitor, &one.dir.join("../log"));
     }
 
     fn kill(&mut self, which: usize) {

@@ -15,7 +15,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tempfile::TempDir;
 
-use super::fault_child::{ENDINGS, Held, PARTS, Provisioner};
+use super::fault_child::{ENDINGS, Held, PARTS, Program, Provisioner};
 use super::support::proxy::{Proxy, Witness, now_ms};
 use super::support::{Broker, BrokerOptions, append, eventually};
 
@@ -53,6 +53,8 @@ pub struct Row {
     pub kill_broker: bool,
     /// Its brokers freeze, and wake.
     pub freezes: bool,
+    /// In how many of the first rounds the provisioner is the program as it is shipped; half of them where it is not said.
+    pub shipped: Option<usize>,
 }
 
 impl Row {
@@ -71,6 +73,7 @@ impl Row {
             helper: "",
             kill_broker: true,
             freezes: false,
+            shipped: None,
         }
     }
 }
@@ -113,8 +116,12 @@ pub struct Stage {
     monitor: u16,
     folder: PathBuf,
     round: usize,
-    /// How often the whole provisioner was killed.
-    pub kills: usize,
+    /// Which program the provisioner is at the moment.
+    program: Program,
+    /// The round since which it runs.
+    pub started: usize,
+    /// How often the whole provisioner was killed: the obeying one, and the one that is shipped.
+    pub kills: [usize; 2],
     on: usize,
     dir: TempDir,
 }
@@ -153,7 +160,7 @@ impl Stage {
         append(
             &files.config,
             &format!(
-                "listen: 127.0.0.1:{monitor}\nstate_dir: {}\n{}\n",
+                "listen: 127.0.0.1:{monitor}\nstate_dir: {}\nretry: {{first: 300ms, cap: 1s}}\n{}\n",
                 dir.path().join("state").display(),
                 row.yaml
             ),
@@ -176,7 +183,7 @@ impl Stage {
         let also = of_dir(row.helper);
         std::fs::write(&files.helper, text.replacen("printf", &format!("{also}\nprintf"), 1)).unwrap();
         let log = dir.path().join("log");
-        let mut provisioner = Provisioner::start(&files.dir, monitor, &log);
+        let mut provisioner = Provisioner::start(Program::Obeying, &files.dir, monitor, &log);
         eventually("the provisioner is connected", || {
             provisioner.assert_alive();
             provisioner.is_connected()
@@ -212,7 +219,9 @@ impl Stage {
             monitor,
             folder: files.dir.clone(),
             round: 0,
-            kills: 0,
+            program: Program::Obeying,
+            started: 0,
+            kills: [0; 2],
             on: 0,
             dir,
         };
@@ -251,6 +260,10 @@ impl Stage {
             let left = self.servers - self.on;
             self.power_on(left.div_ceil(self.rounds - round)).await;
             self.round = round;
+            if self.program() != self.program {
+                self.kill_provisioner();
+                self.connected().await;
+            }
             disturb(self, round).await;
             self.break_something();
             self.provisioner.assert_alive();
@@ -278,6 +291,9 @@ impl Stage {
             3..6 => {
                 let part = PARTS[self.rng.random_range(0..PARTS.len())];
                 let ending = ENDINGS[self.rng.random_range(0..ENDINGS.len())];
+                if !self.provisioner.obeys() {
+                    return self.kill_provisioner();
+                }
                 self.provisioner.strike(part, ending);
                 // The others hold no reply to a `configure` that they could lose.
                 if ["link", "fleet", "hosts"].contains(&part) {
@@ -302,16 +318,30 @@ impl Stage {
         }
     }
 
-    /// SIGKILL, and a new one with the same files. In the first half of the rounds: what the last one holds on to is to be
-    /// seen over the second.
+    /// The program that this round wants.
+    fn program(&self) -> Program {
+        let shipped = self.row.shipped.unwrap_or(self.rounds / 2);
+        if self.round < shipped { Program::Shipped } else { Program::Obeying }
+    }
+
+    /// SIGKILL, and a new one with the same files.
     fn kill_provisioner(&mut self) {
-        if 2 * self.round >= self.rounds {
-            return;
-        }
         self.ends.push(End { at_ms: now_ms(), cause: Cause::Process });
         self.provisioner.kill();
-        self.provisioner = Provisioner::start(&self.folder, self.monitor, &self.dir.path().join("log"));
-        self.kills += 1;
+        let (program, log) = (self.program(), self.dir.path().join("log"));
+        self.provisioner = Provisioner::start(program, &self.folder, self.monitor, &log);
+        self.kills[usize::from(self.program == Program::Shipped)] += 1;
+        self.program = program;
+        self.started = self.round;
+    }
+
+    /// Waits until the provisioner is connected.
+    async fn connected(&mut self) {
+        eventually("the provisioner is connected", || {
+            self.provisioner.assert_alive();
+            self.provisioner.is_connected()
+        })
+        .await;
     }
 
     /// Something happened to the broker just now.

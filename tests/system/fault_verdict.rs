@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use quartermaster::emulate::{Phase, ServerReport};
 
+use super::fault_record;
 use super::fault_stage::{CONNECTIONS, Cause, Stage};
 
 /// The reply to a `configure` reached the provisioner's socket, but what had it in its hands ended before it had noted it; a part
@@ -37,7 +38,25 @@ impl Stage {
         self.nobody_was_configured_twice();
         self.idle().await;
         self.nothing_is_held().await;
+        let ended = self.provisioner.stop().await;
+        assert_eq!(ended.code(), Some(0), "{}: {}", self.told(), self.provisioner.tail());
+        self.nobody_was_configured_twice_by_the_record();
         self.fleet.stop().await;
+    }
+
+    /// What the provisioner noted of its attempts explains every `configure` after the first.
+    fn nobody_was_configured_twice_by_the_record(&self) {
+        let report = self.fleet.report();
+        let mut attempts = fault_record::read(&self.path("state"), report.servers.keys());
+        let mut wrong = Vec::new();
+        for (name, server) in &report.servers {
+            let attempts = attempts.remove(name).unwrap_or_default();
+            let account = fault_record::account(&attempts);
+            if let Some(complaint) = fault_record::complaint(&server.record, &account) {
+                wrong.push(format!("{name}: {complaint}\n{}", fault_record::told(&server.record, &attempts)));
+            }
+        }
+        assert!(wrong.is_empty(), "{}: {}", self.told(), wrong.join("\n"));
     }
 
     fn nobody_is_lost(&self) {
@@ -78,7 +97,8 @@ impl Stage {
         let totals = report.totals;
         eprintln!(
             "{}: {} configures of {} servers, {} repeated: {lost} replies lost on the way, {excused} with their receiver; {} \
-             power cuts, {} withheld by servers, {} ends, {} provisioners killed",
+             power cuts, {} withheld by servers, {} ends, {} shipped provisioners killed and {} others, the last one ran since \
+             round {}",
             self.told(),
             totals.configures,
             totals.servers,
@@ -86,7 +106,9 @@ impl Stage {
             totals.power_cuts,
             totals.lost_replies,
             self.ends.len(),
-            self.kills,
+            self.kills[1],
+            self.kills[0],
+            self.started,
         );
         assert!(wrong.is_empty(), "{}: {}\n{:?}", self.told(), wrong.join("\n"), self.ends);
     }

@@ -32,6 +32,7 @@ mod fault_clock;
 mod fault_cluster;
 mod fault_everything;
 mod fault_helpers;
+mod fault_record;
 mod fault_stage;
 mod fault_verdict;
 mod helper_first_process;

@@ -237,8 +237,13 @@ impl Actor for FleetKeeper {
         self.threads = (1..).take(self.settings.threads).map(HostThread::start).collect();
         self.threads_started = self.threads.last().map_or(0, HostThread::number);
         let lost = self.settings.shelf.roster().recover(Instant::now().into_std());
-        if lost > 0 {
-            tracing::warn!(hosts = lost, "cycles were lost with their keeper and are started again");
+        if !lost.is_empty() {
+            tracing::warn!(hosts = lost.len(), "cycles were lost with their keeper and are started again");
+        }
+        let clocks = self.clocks();
+        for (cycle, identity) in lost {
+            let standing = self.settings.shelf.roster().standing(&identity, clocks);
+            self.settings.journal.lost(&identity, cycle, standing, clocks.wall_ms);
         }
         ctx.run_interval(self.settings.host_ping_every, Self::ping_hosts);
         self.watch(ctx);

@@ -23,7 +23,7 @@ impl FleetKeeper {
             identity: identity.clone(),
             state: entry.state.name().to_owned(),
             in_state_ms: since(entry.since()),
-            attempt: entry.failures + 1,
+            attempt: entry.attempt(),
             failures: entry.failures,
             step: None,
             step_tries: None,
@@ -166,7 +166,7 @@ impl Handler<RunningAttempt> for FleetKeeper {
         let now = now();
         let roster = self.settings.shelf.roster();
         let found = roster.get(&identity).and_then(|entry| match entry.state {
-            State::InFlight { cycle, since, .. } => Some((entry.failures + 1, cycle, since)),
+            State::InFlight { cycle, since, .. } => Some((entry.attempt(), cycle, since)),
             _ => None,
         });
         drop(roster);

@@ -117,6 +117,8 @@ pub struct Entry {
     pub waited: Duration,
     /// Failed attempts in a row.
     pub failures: u32,
+    /// Attempts since the last success that ended with this instance, or with a part of it.
+    pub(super) lost: u32,
     /// The last failure, until an attempt succeeds.
     pub failure: Option<Failure>,
     /// When the first of these failures was.
@@ -139,6 +141,7 @@ impl Entry {
             last_seen: now,
             waited: Duration::ZERO,
             failures: 0,
+            lost: 0,
             failure: None,
             failing_since: None,
             kept: None,
@@ -165,9 +168,15 @@ impl Entry {
         self.newest_event.is_some_and(|(known, newest)| known == event || stamp < newest)
     }
 
+    /// The number of the attempt under way, or of the next one.
+    pub(super) const fn attempt(&self) -> u32 {
+        self.failures.saturating_add(self.lost).saturating_add(1)
+    }
+
     /// Forgets the failures: an attempt succeeded.
     pub(super) fn succeed(&mut self) {
         self.failures = 0;
+        self.lost = 0;
         self.failure = None;
         self.failing_since = None;
     }

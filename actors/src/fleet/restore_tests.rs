@@ -22,6 +22,7 @@ fn standing(stand: Stand, failures: u32, unfinished: Option<Unfinished>) -> Stan
     Standing {
         stand,
         failures,
+        lost: 0,
         failing_since_ms: (failures > 0).then_some(900_000),
         failure: (failures > 0).then(|| StoredFailure {
             cause: "helper".into(),
@@ -289,4 +290,49 @@ fn a_host_that_never_heard_its_restart_is_told_again_and_nothing_else() {
     assert_eq!(b.seen(10), Noticed::Known, "it may be about to restart");
     assert_eq!(b.seen(30), Noticed::Queued);
     assert_eq!(b.admit(31).unwrap().resume, Some(Resume::Restart { sent: true }));
+}
+
+#[test]
+fn an_attempt_after_one_that_was_lost_counts_on_until_a_success() {
+    let cut = Standing { lost: 2, ..standing(Stand::Idle, 1, None) };
+    let mut b = Bench::restored(cut, Some(cut_off(None)));
+    let admission = b.admit(1).unwrap();
+    assert_eq!(admission.attempt, 4);
+    // The keeper of the roster ends, and with it the cycle.
+    assert_eq!(b.roster.recover(b.at(2)), [(admission.cycle, id())]);
+    let again = b.admit(3).unwrap();
+    assert_eq!((again.attempt, b.roster.get(&id()).unwrap().failures), (5, 1));
+    let clocks = Clocks { now: b.at(3), wall_ms: RESTART * 1000 };
+    assert_eq!(b.roster.standing(&id(), clocks).unwrap().lost, 3);
+    b.roster.finish(again.cycle, Ending::Provisioned, b.at(4), 0.5);
+    assert_eq!(b.roster.attempt_of(&id()), 1);
+}
+
+#[test]
+fn a_host_that_may_be_configured_is_not_forgotten_while_it_cannot_be_seen() {
+    let gone = |resume: Resume| {
+        let (mut b, cycle) = committed(resume);
+        b.roster.note_reply(cycle, true);
+        b.roster.finish(cycle, failed("configure"), b.at(1), 0.5);
+        for second in [125, 250, 375, 500] {
+            b.pass(second);
+        }
+        b
+    };
+    let mut b = gone(configure());
+    assert_eq!((b.state(), b.roster.counts().known), ("known", 1));
+    assert_eq!(b.seen(700), Noticed::Queued);
+    assert_eq!(b.admit(701).unwrap().resume, Some(configure()));
+    let mut b = gone(Resume::Restart { sent: true });
+    b.pass(1000);
+    assert_eq!((b.state(), b.roster.counts().known), ("gone", 0));
+}
+
+#[test]
+fn a_host_that_may_be_configured_is_not_forgotten_in_the_queue_either() {
+    let restart = Resume::Restart { sent: true };
+    let mut b = Bench::restored(standing(Stand::Idle, 0, Some(Unfinished::Restarted)), Some(cut_off(None)));
+    assert_eq!((b.admit(300).is_none(), b.state()), (true, "known"));
+    b.seen(310);
+    assert_eq!(b.admit(311).unwrap().resume, Some(restart));
 }

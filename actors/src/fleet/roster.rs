@@ -30,6 +30,9 @@ pub(super) const ENDED: &str = "actor";
 pub(super) const STUCK: &str = "stuck";
 /// How long a host that updates itself is left alone before a sighting counts again.
 const UPDATE_GRACE: Duration = Duration::from_secs(10);
+/// How long it is remembered of a host that is not to be seen that it was configured, or may have been: it may be behind a
+/// broker that hangs, and must not be configured once more when it can be reached again.
+const UNFINISHED_GRACE: Duration = Duration::from_mins(15);
 /// Of five hosts taken from the queue, this many may be newcomers before one that waits for a retry gets its turn.
 const FRESH_IN_A_ROW: u32 = 4;
 
@@ -85,7 +88,7 @@ impl Roster {
 
     /// The attempt under way for this host, or the next one.
     pub fn attempt_of(&self, identity: &Identity) -> u32 {
-        self.hosts.get(identity).map_or(1, |entry| entry.failures + 1)
+        self.hosts.get(identity).map_or(1, Entry::attempt)
     }
 
     /// When the cycle of a host that is in flight began.
@@ -121,9 +124,11 @@ impl Roster {
             let State::Waiting { since } = entry.state else { continue };
             if now.saturating_duration_since(entry.last_seen) >= 2 * self.settings.interval {
                 // Discovery would have seen it again by now: it has gone, and a call would only wait for nobody.
-                self.leave(&identity);
-                self.hosts.remove(&identity);
-                self.aged_out.push(identity);
+                if !self.keep_unfinished(&identity, now) {
+                    self.leave(&identity);
+                    self.hosts.remove(&identity);
+                    self.aged_out.push(identity);
+                }
                 continue;
             }
             let cycle = self.next_cycle;
@@ -135,7 +140,7 @@ impl Roster {
             let admission = Admission {
                 identity: identity.clone(),
                 cycle,
-                attempt: entry.failures + 1,
+                attempt: entry.attempt(),
                 kept: entry.kept.take(),
                 resume,
                 waited: entry.waited,

@@ -134,6 +134,9 @@ impl HostProvisioner {
         let effect = self.plan.handle(input, at);
         if before == Step::Configure && self.plan.step() == Step::Restart {
             self.tools.journal.done(self.cycle, before, (self.wall_ms)());
+            // Whatever becomes of this cycle, the next one has the restart to make good and not the configuration. A roster that
+            // has gone on without this cycle does not want to know.
+            let _ = (self.commit)(self.cycle, Resume::Restart { sent: false });
         }
         if !matches!(effect, Effect::Finish(_)) {
             self.board.note(self.plan.step(), self.plan.tries(), self.plan.last_reason(), at.now);
@@ -220,10 +223,13 @@ impl HostProvisioner {
                     let (host, msg) = (self.identity.to_string(), msg.clone());
                     self.recorder.record(Fact::ShutdownRequested { host, msg });
                 }
-                if let Some(claim) = self.claim.take() {
+                let claim = self.claim.take();
+                // Without the claim, another instance may have begun anew: nothing is left to make good.
+                let reply_lost =
+                    self.plan.reply_lost() && claim.as_ref().is_none_or(|claim| !claim.has_expired());
+                if let Some(claim) = claim {
                     claim.end(claim_end(&ending));
                 }
-                let reply_lost = self.plan.reply_lost();
                 self.finished.do_send(HostFinished { cycle: self.cycle, ending, reply_lost });
                 ctx.stop();
             }
@@ -257,7 +263,7 @@ impl HostProvisioner {
                 let expired = claim.is_some_and(|claim| claim.has_expired());
                 if expired || run_state.borrow().has_lapsed() {
                     let reason = "the right to work on it has lapsed".to_owned();
-                    let answer = Err(CallFailure { reason, again: true, silent: false });
+                    let answer = Err(CallFailure { reason, again: true, silent: false, sent: false });
                     return Called::Done(answer, began.elapsed());
                 }
             }

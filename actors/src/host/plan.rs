@@ -60,7 +60,7 @@ pub struct Plan {
     material: Option<Material>,
     /// Where the cycle begins, when an earlier one was cut off.
     resume: Option<Resume>,
-    /// The last try of a step that changes the host went out and nothing came back.
+    /// See [`Self::reply_lost`].
     reply_lost: bool,
     /// How many late replies to `gen25519` there had been when the key at hand was made.
     late_keys: usize,
@@ -118,7 +118,8 @@ impl Plan {
         }
     }
 
-    /// Whether the last try of a step that changes the host went out and nothing came back.
+    /// Whether the next cycle has anything to make good: a try of `configure`, shutdown or update may have reached the host and
+    /// nothing came back that says otherwise, or the host is configured and has not answered to its restart, for whatever reason.
     pub const fn reply_lost(&self) -> bool {
         self.reply_lost
     }
@@ -212,6 +213,7 @@ impl Plan {
         self.step = spec.step;
         self.tries = 0;
         self.last_reason = None;
+        self.reply_lost = spec.step == Step::Restart;
         self.attempt(at)
     }
 
@@ -418,7 +420,8 @@ impl Plan {
     fn unanswered(&mut self, failure: CallFailure, at: At) -> Result<Effect, Stop> {
         let spec = self.step.spec();
         let last = spec.is_none_or(|spec| self.tries >= spec.tries);
-        self.reply_lost = failure.silent && spec.is_some_and(|spec| spec.effect);
+        // A later try that never left takes nothing back of an earlier one that may have arrived.
+        self.reply_lost |= failure.sent && spec.is_some_and(|spec| spec.effect);
         // It was told to restart by a cycle that was cut off, and has most likely gone. If not, it is found again.
         if failure.silent && self.may_have_restarted() {
             return Err(Stop(Ending::Provisioned));

@@ -174,6 +174,10 @@ impl LinkPort for LinkHandle {
             answer.map(|answer| answer.payload).map_err(|error| CallFailure {
                 again: error.retry() == Retry::Later,
                 silent: matches!(error, CallError::TimedOut { .. }),
+                sent: matches!(
+                    error,
+                    CallError::TimedOut { .. } | CallError::Down | CallError::Malformed { .. }
+                ),
                 reason: chain(&error),
             })
         })

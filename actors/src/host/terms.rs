@@ -54,6 +54,8 @@ pub struct CallFailure {
     pub again: bool,
     /// The request went out and nothing came back in time.
     pub silent: bool,
+    /// The request may have reached the host.
+    pub sent: bool,
 }
 
 /// A helper run that brought no decision.

@@ -40,6 +40,15 @@ pub enum Entry {
         /// What the roster remembers of the host from now on; none when that is nothing.
         standing: Option<Standing>,
     },
+    /// A cycle was lost with the part of the instance that led it.
+    Lost {
+        /// The cycle.
+        cycle: u64,
+        /// The host.
+        host: Identity,
+        /// What the roster remembers of the host from now on; none when that is nothing.
+        standing: Option<Standing>,
+    },
     /// What the roster remembers of a host has changed without a cycle.
     Stands {
         /// The host.
@@ -89,6 +98,9 @@ pub struct Standing {
     pub stand: Stand,
     /// Failed attempts in a row.
     pub failures: u32,
+    /// Attempts since the last success that ended with the instance, or with a part of it. Older files do not say.
+    #[serde(default)]
+    pub lost: u32,
     /// When the first of them was.
     pub failing_since_ms: Option<i64>,
     /// The last of them.

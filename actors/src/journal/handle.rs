@@ -136,6 +136,12 @@ impl JournalHandle {
         self.shared.note(Entry::Ended { host: host.clone(), attempt, standing }, now_ms);
     }
 
+    /// A cycle was lost with the part of the instance that led it; `standing` is what the roster remembers of its host from now
+    /// on.
+    pub fn lost(&self, host: &Identity, cycle: u64, standing: Option<Standing>, now_ms: i64) {
+        self.shared.note(Entry::Lost { cycle, host: host.clone(), standing }, now_ms);
+    }
+
     /// What the roster remembers of a host has changed.
     pub fn stands(&self, host: &Identity, standing: Option<Standing>, now_ms: i64) {
         self.shared.note(Entry::Stands { host: host.clone(), standing }, now_ms);

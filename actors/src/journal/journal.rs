@@ -11,6 +11,8 @@ use super::record::AttemptRecord;
 
 /// The step after whose intent a host may be configured.
 const CONFIGURE: &str = "configure";
+/// What is told of a step whose host may have taken it.
+const NO_REPLY: &str = "no reply to it is known";
 /// The step that ends a cycle.
 const RESTART: &str = "restart";
 
@@ -94,6 +96,33 @@ impl Cycle {
             Some(RESTART) => Some(Unfinished::Restarted),
             // Nothing of this cycle has touched the host; what an earlier one left stands.
             _ => self.began.standing.unfinished,
+        }
+    }
+
+    /// The attempt that it is when `what` ends under it.
+    fn lost(&self, cycle: u64, what: &str) -> AttemptRecord {
+        let (mut steps, helper) = self.intent.as_ref().map_or_else(Default::default, |intent| {
+            let (steps, helper) = (&intent.steps, &intent.helper);
+            (steps.clone(), helper.clone())
+        });
+        if let (Some(intent), Some(last)) = (&self.intent, steps.last_mut())
+            && self.done.as_ref() != Some(&intent.step)
+        {
+            last.error.get_or_insert_with(|| NO_REPLY.to_owned());
+        }
+        // Steps are written with the intent of the first one that changes the host.
+        let unknown = if self.intent.is_none() { "; which steps it had taken is not recorded" } else { "" };
+        let last_ms = self.intent.as_ref().map_or(self.began.at_ms, |intent| intent.at_ms);
+        AttemptRecord {
+            attempt: self.began.attempt,
+            cycle,
+            began_ms: self.began.at_ms,
+            took_ms: u64::try_from(last_ms.saturating_sub(self.began.at_ms)).unwrap_or(0),
+            ending: "lost".to_owned(),
+            cause: None,
+            error: Some(format!("{what} ended under it{unknown}")),
+            steps,
+            helper,
         }
     }
 }
@@ -182,6 +211,15 @@ impl Journal {
                     writes.push(Write::DropCycle { cycle: attempt.cycle, entries });
                 }
                 self.add_attempt(&host, &attempt, now_ms, &mut writes);
+                self.stand(host, standing, &mut writes);
+            }
+            Entry::Lost { cycle, host, standing } => {
+                if let Some(open) = self.cycles.remove(&cycle) {
+                    let attempt = open.lost(cycle, "the part that led it");
+                    let entries = u32::try_from(open.written.len()).unwrap_or(u32::MAX);
+                    writes.push(Write::DropCycle { cycle, entries });
+                    self.add_attempt(&host, &attempt, now_ms, &mut writes);
+                }
                 self.stand(host, standing, &mut writes);
             }
             Entry::Stands { host, standing } => self.stand(host, standing, &mut writes),
@@ -335,26 +373,14 @@ impl Journal {
         let mut writes = Vec::new();
         for (number, open) in std::mem::take(&mut self.cycles) {
             let unfinished = open.unfinished();
+            let attempt = open.lost(number, "the instance");
             let Cycle { host, began, intent, written, .. } = open;
-            let last_ms = intent.as_ref().map_or(began.at_ms, |intent| intent.at_ms);
-            let touched = intent.as_ref().map(|intent| (intent.step.clone(), intent.at_ms));
-            let (steps, helper) =
-                intent.map_or_else(Default::default, |intent| (intent.steps, intent.helper));
-            let attempt = AttemptRecord {
-                attempt: began.attempt,
-                cycle: number,
-                began_ms: began.at_ms,
-                took_ms: u64::try_from(last_ms.saturating_sub(began.at_ms)).unwrap_or(0),
-                ending: "lost".to_owned(),
-                cause: None,
-                error: Some("the instance ended under it".to_owned()),
-                steps,
-                helper,
-            };
+            let touched = intent.map(|intent| (intent.step, intent.at_ms));
             let entries = u32::try_from(written.len()).unwrap_or(u32::MAX);
             writes.push(Write::DropCycle { cycle: number, entries });
             self.add_attempt(&host, &attempt, now_ms, &mut writes);
-            self.stand(host.clone(), Some(Standing { unfinished, ..began.standing }), &mut writes);
+            let lost = began.standing.lost.saturating_add(1);
+            self.stand(host.clone(), Some(Standing { unfinished, lost, ..began.standing }), &mut writes);
             cut.insert(host, CutOff { attempt, touched });
         }
         (cut, writes)

@@ -6,7 +6,8 @@ use utoipa::ToSchema;
 /// One attempt of one host, from its first call to its ending.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptRecord {
-    /// Counts from 1; starts again after a success.
+    /// Counts from 1; starts again after a success. Attempts that failed or were lost count, those that were interrupted,
+    /// deferred or met somebody else do not.
     pub attempt: u32,
     /// The number of the cycle, unique in this instance.
     pub cycle: u64,
@@ -15,7 +16,7 @@ pub struct AttemptRecord {
     /// How long it took, milliseconds.
     pub took_ms: u64,
     /// `provisioned`, `updating`, `shut_down`, `already_serving`, `deferred`, `busy`, `interrupted`, `failed`, or `lost` when
-    /// the instance ended under it; `running` while it is under way.
+    /// the instance, or the part of it that led the attempt, ended under it; `running` while it is under way.
     pub ending: String,
     /// The fixed cause of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +43,8 @@ pub struct StepRecord {
     pub began_ms: i64,
     /// How long it took, milliseconds; of a step under way: so far.
     pub took_ms: u64,
-    /// What the last try that failed ended with, also when a later one succeeded.
+    /// What the last try that failed ended with, also when a later one succeeded; of an attempt that was lost: that no reply
+    /// to the step is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -23,6 +23,7 @@ use super::broker::{Asked, Attempt, Broker, ConnectFault, PublishFault, RawMessa
 use super::credentials::Login;
 use super::servers::ServerAddress;
 use super::text::printable;
+use crate::text::chain;
 
 /// Port 0 cannot be listened on, so a connect to it fails at once.
 const NOWHERE: &str = "nats://127.0.0.1:0";
@@ -144,15 +145,6 @@ fn fault(error: &async_nats::ConnectError) -> ConnectFault {
         }
         _ => ConnectFault::Network(detail),
     }
-}
-
-/// The innermost cause says most; the library's own wrapper repeats it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string().chars().take(500).collect()
 }
 
 impl Session for NatsSession {

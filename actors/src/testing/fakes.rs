@@ -120,6 +120,7 @@ impl LinkPort for FakeFleet {
                 reason: "no reply within 22s".into(),
                 again: true,
                 silent: true,
+                sent: true,
             })
         })
     }

@@ -37,7 +37,7 @@ impl Roster {
         if was_silent {
             self.counts.silent -= 1;
         }
-        let attempt = entry.failures + 1;
+        let attempt = entry.attempt();
         match ending {
             Ending::Provisioned | Ending::Updating | Ending::ShutDown { .. } | Ending::AlreadyServing => {
                 entry.succeed();
@@ -86,11 +86,12 @@ impl Roster {
     }
 
     /// Puts every cycle in flight back into the queue: its actors are gone. Used by a keeper that was restarted. A host
-    /// that may be configured already is left time to restart first, which its actor, if it lives, still sees to.
-    pub fn recover(&mut self, now: Instant) -> usize {
-        let lost: Vec<_> = self.cycles.drain().map(|(_, identity)| identity).collect();
-        for identity in &lost {
-            let Some(entry) = self.hosts.get(identity) else { continue };
+    /// that may be configured already is left time to restart first, which its actor, if it lives, still sees to. Answers
+    /// which cycles were lost, and whose.
+    pub fn recover(&mut self, now: Instant) -> Vec<(u64, Identity)> {
+        let lost: Vec<_> = self.cycles.drain().collect();
+        for (_, identity) in &lost {
+            let Some(entry) = self.hosts.get_mut(identity) else { continue };
             let State::InFlight { phase, since, committed, .. } = entry.state else { continue };
             if phase == Phase::Silent {
                 self.counts.silent -= 1;
@@ -98,10 +99,11 @@ impl Roster {
             if committed {
                 self.lost_restart(identity, since, now);
             } else {
+                entry.lost += 1;
                 self.enqueue(identity, now, true);
             }
         }
-        lost.len()
+        lost
     }
 
     /// The actor of a host that may be configured is gone, and with it the knowledge whether the host was told to restart.

@@ -63,12 +63,14 @@ impl Roster {
             State::Known | State::Waiting { .. } | State::InFlight { .. } | State::Done => Stand::Idle,
         };
         let in_flight = matches!(entry.state, State::InFlight { .. });
-        if stand == Stand::Idle && entry.failures == 0 && entry.resume.is_none() && !in_flight {
+        let plain = entry.failures == 0 && entry.lost == 0 && entry.resume.is_none();
+        if stand == Stand::Idle && plain && !in_flight {
             return None;
         }
         Some(Standing {
             stand,
             failures: entry.failures,
+            lost: entry.lost,
             failing_since_ms: entry.failing_since.map(|since| clocks.wall(since)),
             failure: entry.failure.as_ref().map(|failure| StoredFailure {
                 cause: failure.cause.to_string(),
@@ -94,6 +96,7 @@ impl Roster {
         entry.first_seen = clocks.past(standing.first_seen_ms);
         entry.last_seen = clocks.past(standing.last_seen_ms);
         entry.failures = standing.failures;
+        entry.lost = standing.lost;
         entry.failing_since = standing.failing_since_ms.map(|since| clocks.past(since));
         entry.failure = standing.failure.map(|failure| Failure {
             cause: Cow::Owned(failure.cause),

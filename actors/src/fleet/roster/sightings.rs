@@ -110,7 +110,7 @@ impl Roster {
             _ => now,
         };
         entry.resume = None;
-        let attempt = entry.failures + 1;
+        let attempt = entry.attempt();
         let error = "it came back in provisioning mode after its restart";
         let retry_in = self.fail(identity, began, Failure::new("came_back", error, now), luck);
         Noticed::CameBack { attempt, retry_in }

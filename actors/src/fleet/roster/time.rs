@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
-use super::super::entry::State;
+use quartermaster_proto::choria::identity::Identity;
+
+use super::super::entry::{Entry, State};
 use super::super::terms::{Noticed, Passed};
-use super::Roster;
+use super::{Roster, UNFINISHED_GRACE};
 use crate::host::Ending;
 
 impl Roster {
@@ -21,6 +23,15 @@ impl Roster {
             let Some(entry) = self.hosts.get_mut(&identity) else { continue };
             entry.due = None;
             let stale = now.duration_since(entry.last_seen) >= 2 * self.settings.interval;
+            let over = match &entry.state {
+                State::Done => true,
+                State::Known | State::Cooling { .. } => stale,
+                _ => false,
+            };
+            if over && self.keep_unfinished(&identity, now) {
+                continue;
+            }
+            let Some(entry) = self.hosts.get(&identity) else { continue };
             match &entry.state {
                 State::Cooling { .. } if !stale => {
                     if self.enqueue(&identity, now, true) == Noticed::Queued {
@@ -63,5 +74,20 @@ impl Roster {
             }
         }
         passed
+    }
+
+    /// Lets a host that has gone be known on for a while, when a cycle left something of it to make good. False when nothing
+    /// was left, or when that is too long ago.
+    pub(super) fn keep_unfinished(&mut self, identity: &Identity, now: Instant) -> bool {
+        let until = |entry: &Entry| entry.last_seen + self.gone_after().max(UNFINISHED_GRACE);
+        let unfinished = self.hosts.get(identity).filter(|entry| entry.resume.is_some());
+        let Some(until) = unfinished.map(until).filter(|until| *until > now) else { return false };
+        self.leave(identity);
+        if let Some(entry) = self.hosts.get_mut(identity) {
+            entry.state = State::Known;
+            self.counts.known += 1;
+        }
+        self.schedule(identity, until);
+        true
     }
 }

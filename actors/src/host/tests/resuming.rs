@@ -68,3 +68,20 @@ fn another_leader_bars_what_was_left_undone() {
     let story = resumed(Resume::Restart { sent: false }, |world| World { bar_at: Some(Step::Jwt), ..world });
     assert_eq!((cause(&story), story.asked.len()), ("restart", 0));
 }
+
+#[test]
+fn a_try_that_never_left_takes_nothing_back_of_one_that_may_have_arrived() {
+    let tries = [Says::Nothing, Says::Unsent, Says::Unsent, Says::Unsent, Says::Unsent];
+    let story = world(all()).on(Step::Configure, tries).play();
+    assert_eq!((cause(&story), story.reply_lost), ("configure", true));
+    let never = world(all()).on(Step::Configure, vec![Says::Unsent; 5]).play();
+    assert_eq!((cause(&never), never.reply_lost), ("configure", false));
+}
+
+#[test]
+fn a_host_that_is_configured_stays_so_though_its_restart_never_left() {
+    let story = world(all()).on(Step::Restart, vec![Says::Unsent; 3]).play();
+    assert_eq!((cause(&story), story.reply_lost), ("restart", true));
+    let refused = world(all()).on(Step::Restart, vec![Says::Refuses("no"); 3]).play();
+    assert_eq!((cause(&refused), refused.reply_lost), ("restart", false));
+}

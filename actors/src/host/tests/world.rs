@@ -29,6 +29,7 @@ pub(super) enum Says {
     Data(Value),
     Refuses(&'static str),
     Nothing,
+    Unsent,
     TooLarge,
     Garbage,
 }
@@ -137,13 +138,23 @@ impl World {
             Says::Data(data) => body(0, "OK", data),
             Says::Refuses(text) => body(1, text, json!({})),
             Says::Garbage => Ok(b"{\"action\"".to_vec()),
-            Says::Nothing => {
-                Err(CallFailure { reason: "no reply within 22s".into(), again: true, silent: true })
-            }
+            Says::Nothing => Err(CallFailure {
+                reason: "no reply within 22s".into(),
+                again: true,
+                silent: true,
+                sent: true,
+            }),
             Says::TooLarge => Err(CallFailure {
                 reason: "2 MiB over the limit of 1 MiB".into(),
                 again: false,
                 silent: false,
+                sent: false,
+            }),
+            Says::Unsent => Err(CallFailure {
+                reason: "there is no connection to the broker".into(),
+                again: true,
+                silent: false,
+                sent: false,
             }),
         })
     }

@@ -21,6 +21,7 @@ fn standing(stand: Stand, failures: u32, unfinished: Option<Unfinished>) -> Stan
     Standing {
         stand,
         failures,
+        lost: 0,
         failing_since_ms: (failures > 0).then_some(5),
         failure: None,
         first_seen_ms: 1,
@@ -188,6 +189,41 @@ fn a_cycle_whose_configure_was_not_answered_keeps_its_decision_for_the_next() {
             "provisioned, held 0 None, no decision",
         ],
     );
+}
+
+/// What is told of the attempt that these entries leave open, and how many attempts its host has lost.
+#[track_caller]
+fn check_told(entries: &[Entry], error: &str, of_last_step: Option<&str>) {
+    let mut journal = reread(entries);
+    let (mut cut, _) = journal.cut_off(NOW);
+    let attempt = cut.remove(&id("web1")).unwrap().attempt;
+    assert_eq!(attempt.error.as_deref(), Some(error));
+    assert_eq!(attempt.steps.last().and_then(|last| last.error.as_deref()), of_last_step);
+    assert_eq!(journal.standings().next().unwrap().1.lost, 1);
+}
+
+#[test]
+fn a_lost_attempt_tells_whether_its_last_step_was_answered() {
+    const ENDED: &str = "the instance ended under it";
+    let entries = good("web1", 1);
+    check_told(&entries[..1], &format!("{ENDED}; which steps it had taken is not recorded"), None);
+    check_told(&entries[..2], ENDED, Some("no reply to it is known"));
+    check_told(&entries[..3], ENDED, None);
+    check_told(&entries[..4], ENDED, Some("no reply to it is known"));
+}
+
+#[test]
+fn a_cycle_that_its_keeper_lost_is_over_with_that() {
+    let mut entries = good("web1", 1);
+    entries.pop();
+    entries.push(Entry::Lost { cycle: 1, host: id("web1"), standing: Some(cooling(1, None)) });
+    entries.push(Entry::Stands { host: id("web1"), standing: None });
+    let mut journal = reread(&entries);
+    assert_eq!(journal.open_entries(), 0);
+    assert!(journal.cut_off(NOW).0.is_empty());
+    assert!(journal.standings().next().is_none(), "it serves, and is not taken up again");
+    let attempt = journal.history().of(&id("web1")).pop().unwrap();
+    assert_eq!(attempt.error.as_deref(), Some("the part that led it ended under it"));
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn standing() -> Standing {
     Standing {
         stand: Stand::GaveUp { since_ms: 5 },
         failures: 3,
+        lost: 0,
         failing_since_ms: Some(1),
         failure: None,
         first_seen_ms: 1,
