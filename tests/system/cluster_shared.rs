@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::cluster_site::{Member, PATIENCE, members};
+use super::fault_record;
 use super::prove_site::Site;
 use super::support::{BrokerOptions, eventually, eventually_within};
 
@@ -57,7 +58,7 @@ fn assert_even(shares: &BTreeMap<String, usize>, members: usize) {
 async fn three_instances_share_three_thousand_servers_while_one_after_the_other_is_killed() {
     const SERVERS: usize = 3000;
     let Some((site, dir)) = site() else { return };
-    let mut members = members(&site, &dir, 3, SHARED);
+    let mut members = members(&site, &dir, 3, &format!("{SHARED}\nstate_dir: OWN.state"));
     for member in &mut members {
         member.start();
     }
@@ -80,9 +81,15 @@ async fn three_instances_share_three_thousand_servers_while_one_after_the_other_
     let shares = shares(&fleet);
     println!("{} kills, {:?}, {shares:?}, {:?}", kills.len(), fleet.worked(), fleet.stats());
     assert_even(&shares, 3);
-    for member in &members {
+    let mut journals = Vec::new();
+    for (member, number) in members.iter_mut().zip(1..) {
         assert!(member.log().contains("Provisioning"), "{}", member.identity);
+        member.process().signal(Signal::TERM);
+        assert_eq!(member.process().wait(PATIENCE).await.code(), Some(0));
+        journals.push(dir.path().join(format!("p{number}.own.state")));
     }
+    // What they noted themselves, each in its own folder, explains every second `configure` as well.
+    assert_eq!(fault_record::complaints(&journals, &fleet.report().servers), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -24,7 +24,8 @@ pub struct Member {
     pub process: Option<Process>,
 }
 
-/// Files of `count` instances named `p1.example.net` and so on, with these lines of YAML beside the site's own.
+/// Files of `count` instances named `p1.example.net` and so on, with these lines of YAML beside the site's own; `OWN` in them
+/// is the beginning of paths that each has for itself.
 pub fn members(site: &Site, dir: &TempDir, count: usize, yaml: &str) -> Vec<Member> {
     (1..=count).map(|number| Member::prepare(site, dir, number, yaml)).collect()
 }
@@ -35,6 +36,7 @@ impl Member {
         let file = |name: &str| dir.path().join(format!("p{number}.{name}"));
         let monitor = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let listen = format!("listen: 127.0.0.1:{monitor}");
+        let lines = lines.replace("OWN", file("own").to_str().unwrap());
         let new: Vec<&str> = lines.lines().chain([listen.as_str()]).collect();
         let key = |line: &str| line.split_once(':').map(|(key, _)| key.to_owned());
         let keys: Vec<_> = new.iter().filter_map(|line| key(line)).collect();

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::fault_child::{ENDINGS, PARTS, Program, Provisioner};
+use super::fault_record;
 use super::fault_stage::{CALM, asked, server};
 use super::support::proxy::{Proxy, Witness, now_ms};
 use super::support::{Broker, BrokerOptions, append, eventually, replace};
@@ -37,6 +38,7 @@ accounts {
     exports: [ { service: "$JS.API.>" }, { service: "$KV.>" } ]
   }
   provisioning {
+    jetstream: enabled
     users: [ { user: provisioner, password: s3cret }, { user: node, password: n0de } ]
     imports: [
       { service: { account: choria, subject: "$JS.API.STREAM.INFO.KV_CHORIA_LEADER_ELECTION" }, to: "choria.streams.STREAM.INFO.KV_CHORIA_LEADER_ELECTION" }
@@ -46,8 +48,27 @@ accounts {
 }
 "#;
 
+/// How the instances share the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// One leads.
+    Election,
+    /// All work, each on the hosts that it claims.
+    Shared,
+}
+
+impl Mode {
+    const fn yaml(self) -> &'static str {
+        match self {
+            Self::Election => "leader_election: true",
+            Self::Shared => "cluster: {mode: shared, ttl: 6s}\nin_flight: 24",
+        }
+    }
+}
+
 struct Instance {
     name: String,
+    program: Program,
     dir: PathBuf,
     monitor: u16,
     process: Provisioner,
@@ -56,6 +77,7 @@ struct Instance {
 }
 
 struct Cluster {
+    mode: Mode,
     told: String,
     rng: StdRng,
     broker: Broker,
@@ -70,9 +92,9 @@ struct Cluster {
 }
 
 impl Cluster {
-    async fn start() -> Option<Self> {
+    async fn start(mode: Mode) -> Option<Self> {
         let seed: u64 = asked("QM_FAULT_SEED").unwrap_or_else(rand::random);
-        let told = format!("cluster with QM_FAULT_SEED={seed}");
+        let told = format!("cluster ({mode:?}) with QM_FAULT_SEED={seed}");
         eprintln!("{told}");
         let broker = BrokerOptions::new().jetstream().extra(ACCOUNTS).start()?;
         let login = |user: &str, password: &str| {
@@ -112,14 +134,17 @@ impl Cluster {
             append(
                 &files.config,
                 &format!(
-                    "listen: 127.0.0.1:{monitor}\nstate_dir: {}\nleader_election: true\nbroker_provisioning_password: s3cret\n",
-                    own.join("state").display()
+                    "listen: 127.0.0.1:{monitor}\nstate_dir: {}\nretry: {{first: 300ms, cap: 1s}}\n{}\nbroker_provisioning_password: s3cret\n",
+                    own.join("state").display(),
+                    mode.yaml()
                 ),
             );
             let name = format!("p{number}.example.net");
             replace(&files.choria_config, "provisioner.example.net", &name);
-            let process = Provisioner::start(Program::Obeying, &files.dir, monitor, &own.join("log"));
-            instances.push(Instance { name, dir: files.dir, monitor, process, _proxy: proxy });
+            // The last one is the program as it is shipped.
+            let program = if number == INSTANCES { Program::Shipped } else { Program::Obeying };
+            let process = Provisioner::start(program, &files.dir, monitor, &own.join("log"));
+            instances.push(Instance { name, program, dir: files.dir, monitor, process, _proxy: proxy });
         }
         let network = Network::load(&instances[0].dir).unwrap();
         let mut fleet = FleetSettings::new(network, broker.url(), SERVERS);
@@ -134,6 +159,7 @@ impl Cluster {
         let fleet = Fleet::start(fleet).await.unwrap();
         let rng = StdRng::seed_from_u64(seed);
         Some(Self {
+            mode,
             told,
             rng,
             broker,
@@ -170,6 +196,18 @@ impl Cluster {
         heard
     }
 
+    /// Whether somebody works, or all do, as they say themselves.
+    fn is_at_work(&self) -> bool {
+        let shares = |one: &Instance| {
+            let status = one.process.status().unwrap_or_default();
+            status["claims"]["members"].as_array().is_some_and(|members| members.len() == INSTANCES)
+        };
+        match self.mode {
+            Mode::Election => self.leader().is_some(),
+            Mode::Shared => self.instances.iter().all(shares),
+        }
+    }
+
     /// The place of the instance that leads, as it says itself.
     fn leader(&self) -> Option<usize> {
         let leads = |one: &Instance| {
@@ -180,7 +218,7 @@ impl Cluster {
 
     fn start_anew(&mut self, which: usize) {
         let one = &mut self.instances[which];
-        one.process = Provisioner::start(Program::Obeying, &one.dir, one.monitor, &one.dir.join("../log"));
+        one.process = Provisioner::start(one.program, &one.dir, one.monitor, &one.dir.join("../log"));
     }
 
     fn kill(&mut self, which: usize) {
@@ -236,7 +274,10 @@ impl Cluster {
     }
 
     async fn round(&mut self, round: usize) {
-        let leader = self.leader();
+        let leader = match self.mode {
+            Mode::Election => self.leader(),
+            Mode::Shared => Some(round % INSTANCES),
+        };
         match round {
             // The leader is killed, or drained, often enough apart that another has led in between.
             6 | 18 => self.kill(leader.unwrap_or(0)),
@@ -251,13 +292,13 @@ impl Cluster {
                 tokio::task::block_in_place(|| self.broker.restart());
             }
             1 | 2 => drop(self.instances[leader.unwrap_or(0)].process.kill_helpers(3)),
-            3 => {
+            3 if self.instances[any].process.obeys() => {
                 let part = PARTS[self.rng.random_range(0..PARTS.len())];
                 let ending = ENDINGS[self.rng.random_range(0..ENDINGS.len())];
                 self.instances[any].process.strike(part, ending);
                 self.ends.push(now_ms());
             }
-            4 if Some(any) != leader => self.kill(any),
+            3 | 4 if Some(any) != leader => self.kill(any),
             _ => {
                 for _ in 0..3 {
                     let victim = server(self.rng.random_range(1..=self.on));
@@ -275,10 +316,19 @@ impl Cluster {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_and_a_cluster_provision_every_server_once_while_everything_is_killed() {
-    let Some(mut cluster) = Cluster::start().await else { return };
+    everything_is_killed(Mode::Election).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_and_instances_that_all_work_provision_every_server_once_while_everything_is_killed() {
+    everything_is_killed(Mode::Shared).await;
+}
+
+async fn everything_is_killed(mode: Mode) {
+    let Some(mut cluster) = Cluster::start(mode).await else { return };
     let end = tokio::time::Instant::now() + CALM;
-    while cluster.leader().is_none() {
-        assert!(tokio::time::Instant::now() < end, "nobody leads: {}", cluster.instances[0].process.tail());
+    while !cluster.is_at_work() {
+        assert!(tokio::time::Instant::now() < end, "nobody works: {}", cluster.instances[0].process.tail());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     for round in 0..ROUNDS {
@@ -309,5 +359,14 @@ async fn an_operator_and_a_cluster_provision_every_server_once_while_everything_
     }
     eprintln!("{}: {:?}", cluster.told, report.totals);
     assert!(wrong.is_empty(), "{}: {wrong:?}, ends {:?}", cluster.told, cluster.ends);
+    let mut journals = Vec::new();
+    for one in &mut cluster.instances {
+        // What an attempt ends with is on the disk a moment later.
+        let ended = one.process.stop().await;
+        assert_eq!(ended.code(), Some(0), "{}: {}", cluster.told, one.process.tail());
+        journals.push(one.dir.join("../state"));
+    }
+    let wrong = fault_record::complaints(&journals, &report.servers);
+    assert!(wrong.is_empty(), "{}: {}", cluster.told, wrong.join("\n"));
     cluster.fleet.stop().await;
 }

@@ -3,9 +3,9 @@
 //! a broker that froze hands over late what nobody reads any more.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
-use quartermaster::emulate::ServerRecord;
+use quartermaster::emulate::{ServerRecord, ServerReport};
 use quartermaster_actors::journal::{AttemptRecord, HistoryLimits, JournalHandle, StepRecord};
 use quartermaster_proto::choria::Identity;
 
@@ -17,15 +17,15 @@ const TRIES: u32 = 5;
 
 /// What the record says of one host.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Account {
+struct Account {
     /// Attempts that sent `configure` although an earlier one had the reply to it.
-    pub again: usize,
+    again: usize,
     /// How often `configure` may have been sent.
-    pub sent: u32,
+    sent: u32,
     /// How many of these had a reply.
-    pub answered: u32,
+    answered: u32,
     /// The oldest attempts are no longer on record.
-    pub trimmed: bool,
+    trimmed: bool,
 }
 
 /// Whether the record holds the reply to this `configure` of an attempt: then a later step follows, or, when the attempt was
@@ -36,28 +36,38 @@ fn is_answered(attempt: &AttemptRecord, place: usize, step: &StepRecord) -> bool
 }
 
 /// Adds up the attempts of one host, oldest first.
-pub fn account(attempts: &[AttemptRecord]) -> Account {
-    let trimmed = attempts.len() >= HistoryLimits::STANDARD.of_one;
-    let mut account = Account { trimmed, ..Account::default() };
-    let mut replied = false;
-    for attempt in attempts {
+fn account(attempts: &[AttemptRecord]) -> Account {
+    account_of_several(attempts.iter().map(|attempt| (0, attempt)))
+}
+
+/// Adds up the attempts of one host by several instances, oldest first, each with the number of its instance. What one noted is
+/// known to itself; to others, only that it provisioned the host.
+fn account_of_several<'a>(attempts: impl Iterator<Item = (usize, &'a AttemptRecord)>) -> Account {
+    let mut account = Account::default();
+    let mut replied = None;
+    let mut seen = [0; 8];
+    for (instance, attempt) in attempts {
+        seen[instance] += 1;
+        account.trimmed |= seen[instance] >= HistoryLimits::STANDARD.of_one;
         let steps = || attempt.steps.iter().enumerate().filter(|(_, step)| step.step == CONFIGURE);
         if steps().next().is_none() {
             continue;
         }
-        account.again += usize::from(std::mem::take(&mut replied));
+        let knew = replied.take().is_some_and(|(who, known)| known || who == instance);
+        account.again += usize::from(knew);
         // More than one when the host's key was replaced by a late request; then all that was made of it is made again.
         for (place, step) in steps() {
             account.sent += if attempt.ending == "lost" { TRIES } else { step.tries };
-            replied = is_answered(attempt, place, step);
-            account.answered += u32::from(replied);
+            let answered = is_answered(attempt, place, step);
+            replied = answered.then(|| (instance, attempt.ending == "provisioned"));
+            account.answered += u32::from(answered);
         }
     }
     account
 }
 
 /// What is wrong with a host by the record of it; nothing when all is well.
-pub fn complaint(record: &ServerRecord, account: &Account) -> Option<String> {
+fn complaint(record: &ServerRecord, account: &Account) -> Option<String> {
     let relapses = usize::try_from(record.relapses).unwrap();
     let repeated = record.repetitions().count();
     let unanswered = usize::try_from(account.sent - account.answered).unwrap();
@@ -73,27 +83,38 @@ pub fn complaint(record: &ServerRecord, account: &Account) -> Option<String> {
     (repeated > unanswered).then(|| format!("{repeated} repeated, {unanswered} without a reply on record"))
 }
 
-/// The attempts of these hosts in the journals of provisioners that have ended, each journal's oldest first.
-pub fn read<'a>(
-    journal: &Path,
-    hosts: impl Iterator<Item = &'a String>,
-) -> BTreeMap<String, Vec<AttemptRecord>> {
-    let (journal, _) = JournalHandle::open(journal, HistoryLimits::STANDARD, now_ms()).unwrap();
-    let history = |host: &String| (host.clone(), journal.history(&Identity::parse(host).unwrap()));
-    hosts.map(history).collect()
+/// What is wrong with these hosts by the journals of the instances, which have ended.
+pub fn complaints(journals: &[PathBuf], servers: &BTreeMap<String, ServerReport>) -> Vec<String> {
+    let open = |path: &PathBuf| JournalHandle::open(path, HistoryLimits::STANDARD, now_ms()).unwrap().0;
+    let journals: Vec<_> = journals.iter().map(open).collect();
+    let mut wrong = Vec::new();
+    for (name, server) in servers {
+        let identity = Identity::parse(name).unwrap();
+        let of = |(instance, journal): (usize, &JournalHandle)| {
+            journal.history(&identity).into_iter().map(move |attempt| (instance, attempt))
+        };
+        let mut attempts: Vec<_> = journals.iter().enumerate().flat_map(of).collect();
+        // Those of one instance stay in their order, whatever its clock did.
+        attempts.sort_by_key(|(_, attempt)| attempt.began_ms);
+        let account = account_of_several(attempts.iter().map(|(instance, attempt)| (*instance, attempt)));
+        if let Some(complaint) = complaint(&server.record, &account) {
+            wrong.push(format!("{name}: {complaint}\n{}", told(&server.record, &attempts)));
+        }
+    }
+    wrong
 }
 
 /// What was done to a host by itself, and by the record, a line each.
-pub fn told(record: &ServerRecord, attempts: &[AttemptRecord]) -> String {
+fn told(record: &ServerRecord, attempts: &[(usize, AttemptRecord)]) -> String {
     let done =
         record.configured.iter().map(|one| format!("  configured at {}, sent at {}", one.at_ms, one.sent_ms));
-    let noted = attempts.iter().map(|one| {
+    let noted = attempts.iter().map(|(instance, one)| {
         let steps = one.steps.iter().map(|step| {
             let error = step.error.as_deref().unwrap_or("well");
             format!("{} at {} ({} tries, {error})", step.step, step.began_ms, step.tries)
         });
         format!(
-            "  attempt {} (cycle {}) {}: {}",
+            "  attempt {} (cycle {} of instance {instance}) {}: {}",
             one.attempt,
             one.cycle,
             one.ending,
@@ -152,6 +173,16 @@ fn a_configure_after_one_whose_reply_is_on_record_is_found() {
     let unheard = attempt("failed", &[("configure", 2, SILENT), ("restart", 3, SILENT)]);
     check(&[unheard.clone(), good()], 1, 3, 2);
     check(&[unheard, attempt("provisioned", &[("restart", 1, None)])], 0, 2, 1);
+}
+
+#[test]
+fn what_one_instance_noted_before_it_died_another_cannot_know() {
+    let steps: [(&str, u32, Option<&str>); 2] = [("configure", 1, None), ("restart", 1, None)];
+    let (died, good) = (attempt("lost", &steps), attempt("provisioned", &steps));
+    let again = |attempts: &[(usize, &AttemptRecord)]| account_of_several(attempts.iter().copied()).again;
+    assert_eq!(again(&[(0, &died), (1, &good)]), 0);
+    assert_eq!(again(&[(0, &died), (0, &good)]), 1);
+    assert_eq!(again(&[(0, &good), (1, &good)]), 1);
 }
 
 #[test]

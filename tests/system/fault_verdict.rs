@@ -46,16 +46,7 @@ impl Stage {
 
     /// What the provisioner noted of its attempts explains every `configure` after the first.
     fn nobody_was_configured_twice_by_the_record(&self) {
-        let report = self.fleet.report();
-        let mut attempts = fault_record::read(&self.path("state"), report.servers.keys());
-        let mut wrong = Vec::new();
-        for (name, server) in &report.servers {
-            let attempts = attempts.remove(name).unwrap_or_default();
-            let account = fault_record::account(&attempts);
-            if let Some(complaint) = fault_record::complaint(&server.record, &account) {
-                wrong.push(format!("{name}: {complaint}\n{}", fault_record::told(&server.record, &attempts)));
-            }
-        }
+        let wrong = fault_record::complaints(&[self.path("state")], &self.fleet.report().servers);
         assert!(wrong.is_empty(), "{}: {}", self.told(), wrong.join("\n"));
     }
 

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use quartermaster::emulate::{FaultPlan, FleetHandle, Phase};
+use quartermaster::emulate::{FaultPlan, FleetHandle, Phase, ServerRecord};
 use rustix::process::Signal;
 
 use super::prove_site::{PATIENCE, Process, Site};
-use super::support::eventually;
+use super::support::{eventually, replace};
 
 /// How long a server takes for each reply: the time in which a kill finds its step under way.
 const REPLY: Duration = Duration::from_millis(400);
@@ -57,6 +57,7 @@ impl Bench {
         let fleet = self
             .site
             .servers(&format!("cut{number}-"), 1, |settings| {
+                settings.network = settings.network.with(None, true, quartermaster::clock::now());
                 settings.faults = FaultPlan::parse(&format!("late:{}ms=all", REPLY.as_millis())).unwrap();
                 settings.restart_delay = Some(Duration::from_millis(1500));
             })
@@ -78,23 +79,39 @@ impl Bench {
         .await;
     }
 
+    /// Kills the provisioner so long after this step of a new server has begun, starts it again and waits for the server's end.
+    /// Answers what the server saw, and when the kill fell.
+    async fn kill_in_step(
+        &self,
+        process: &mut Process,
+        number: usize,
+        step: Seen,
+        after: Duration,
+    ) -> Killed {
+        let (fleet, server) = self.server(number).await;
+        self.reached(step, &fleet, &server).await;
+        // Where in the step the kill falls is the point of the test, so time it is.
+        tokio::time::sleep(after).await;
+        process.signal(Signal::KILL);
+        let at_ms = quartermaster::clock::now().nanos() / 1_000_000;
+        process.wait(PATIENCE).await;
+        *process = self.provisioner().await;
+        fleet
+            .wait_until(PATIENCE, |stats| stats.provisioned + stats.stopped == 1)
+            .await
+            .unwrap_or_else(|error| panic!("killed in {step:?}: {error}\n{}", process.log()));
+        let phase = || fleet.server(&server).unwrap().record.phase;
+        eventually("it has done what it said", || phase() != Phase::Stopping).await;
+        let record = fleet.server(&server).unwrap().record;
+        Killed { server, record, at_ms }
+    }
+
     /// Kills the provisioner so long after each step has begun, and starts it again.
     async fn kill_in_every_step(self, after: Duration) {
         let mut process = self.provisioner().await;
         for (number, step) in STEPS.into_iter().enumerate() {
-            let (fleet, server) = self.server(number).await;
-            self.reached(step, &fleet, &server).await;
-            // Where in the step the kill falls is the point of the test, so time it is.
-            tokio::time::sleep(after).await;
-            process.signal(Signal::KILL);
-            let killed_ms = quartermaster::clock::now().nanos() / 1_000_000;
-            process.wait(PATIENCE).await;
-            process = self.provisioner().await;
-            fleet
-                .wait_until(PATIENCE, |stats| stats.provisioned == 1)
-                .await
-                .unwrap_or_else(|error| panic!("killed in {step:?}: {error}\n{}", process.log()));
-            let record = fleet.server(&server).unwrap().record;
+            let Killed { server, record, at_ms: killed_ms } =
+                self.kill_in_step(&mut process, number, step, after).await;
             assert_eq!(record.phase, Phase::Provisioned);
             let reply_ms = i64::try_from((REPLY + MARGIN).as_millis()).unwrap();
             // A call to restart says that the reply to `configure` had arrived.
@@ -113,6 +130,13 @@ impl Bench {
         }
         process.assert_no_error();
     }
+}
+
+/// A server whose provisioner was killed.
+struct Killed {
+    server: String,
+    record: ServerRecord,
+    at_ms: i64,
 }
 
 impl Process {
@@ -135,6 +159,52 @@ async fn killed_before_the_reply_to_every_step_every_server_ends_provisioned() {
 async fn killed_after_the_reply_to_every_step_every_server_ends_provisioned_and_none_is_configured_again() {
     let Some(bench) = Bench::new() else { return };
     bench.kill_in_every_step(REPLY + 2 * MARGIN).await;
+}
+
+/// A kill before the reply, and one after it.
+const MOMENTS: [Duration; 2] = [Duration::ZERO, REPLY.saturating_add(MARGIN.saturating_mul(2))];
+
+#[tokio::test]
+async fn killed_around_the_reply_with_a_certificate_request_a_server_is_configured_once() {
+    let Some(bench) = Bench::new() else { return };
+    replace(&bench.site.files.config, "  ed25519: true", "  pki: true");
+    let mut process = bench.provisioner().await;
+    for (number, after) in MOMENTS.into_iter().enumerate() {
+        let killed = bench.kill_in_step(&mut process, number, Seen::Call("gencsr"), after).await;
+        assert_eq!((killed.record.phase, killed.record.configures), (Phase::Provisioned, 1));
+        // After the reply, the helper may have been asked already; a decision about a certificate dies with the request.
+        assert!((1..=2).contains(&bench.runs(&killed.server)));
+    }
+    process.assert_no_error();
+}
+
+#[tokio::test]
+async fn killed_around_the_reply_to_a_shutdown_a_server_is_shut_down_and_nobody_is_asked_again() {
+    let Some(bench) = Bench::new() else { return };
+    bench.site.helper_also(r#"printf '{"shutdown": true, "msg": "scrapped"}'; exit 0"#);
+    let mut process = bench.provisioner().await;
+    for (number, after) in MOMENTS.into_iter().enumerate() {
+        let killed = bench.kill_in_step(&mut process, number, Seen::Call("shutdown"), after).await;
+        assert_eq!((killed.record.phase, killed.record.configures), (Phase::Stopped, 0));
+        assert_eq!(bench.runs(&killed.server), 1, "the helper is asked once");
+    }
+    process.assert_no_error();
+}
+
+#[tokio::test]
+async fn killed_around_the_reply_to_an_update_a_server_is_updated_once_and_then_configured_once() {
+    let Some(bench) = Bench::new() else { return };
+    replace(&bench.site.files.config, "  ed25519: true", "  ed25519: true\n  upgrades: true");
+    bench.site.yaml("upgrades_repository: http://repository.example.net");
+    replace(&bench.site.files.helper, "\\\"defer\\\": false", "\\\"upgrade\\\": \\\"9.9.9\\\"");
+    let mut process = bench.provisioner().await;
+    for (number, after) in MOMENTS.into_iter().enumerate() {
+        let killed = bench.kill_in_step(&mut process, number, Seen::Call("release_update"), after).await;
+        assert_eq!((killed.record.phase, killed.record.configures), (Phase::Provisioned, 1));
+        assert_eq!(killed.record.updates, 1);
+        assert_eq!(bench.runs(&killed.server), 2, "once for each version");
+    }
+    process.assert_no_error();
 }
 
 #[tokio::test]

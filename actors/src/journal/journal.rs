@@ -380,7 +380,7 @@ impl Journal {
             writes.push(Write::DropCycle { cycle: number, entries });
             self.add_attempt(&host, &attempt, now_ms, &mut writes);
             let lost = began.standing.lost.saturating_add(1);
-            self.stand(host.clone(), Some(Standing { unfinished, lost, ..began.standing }), &mut writes);
+            self.stand(host.clone(), Some(Standing { lost, unfinished, ..began.standing }), &mut writes);
             cut.insert(host, CutOff { attempt, touched });
         }
         (cut, writes)
