@@ -6,6 +6,7 @@ mod cluster;
 mod connect;
 mod desk;
 mod ending;
+mod helper;
 mod kept;
 mod operate;
 mod pace;
@@ -26,6 +27,7 @@ use quartermaster_actors::fleet::FleetHandle;
 use quartermaster_actors::journal::JournalHandle;
 use quartermaster_actors::link::LinkHandle;
 use quartermaster_actors::metrics::Fact;
+use quartermaster_actors::provider::ProviderHandle;
 use quartermaster_actors::service::ServiceHandle;
 use quartermaster_actors::supervise::{Overseer, OverseerHandle, Watchdog};
 use quartermaster_proto::choria::event::{self, Event, EventFormat, EventKind};
@@ -59,6 +61,8 @@ const ANNOUNCE_WITHIN: Duration = Duration::from_hours(1);
 pub struct RunOptions {
     /// `--pid`: written once the instance is up, removed at the end.
     pub pid_file: Option<PathBuf>,
+    /// `--trace-wire`: where the frames of providers are written down.
+    pub trace_wire: Option<PathBuf>,
     /// How closely the actors are watched.
     pub watching: Watching,
     /// How long the network is waited for.
@@ -80,6 +84,9 @@ pub enum AppError {
     /// The web listener could not be set up.
     #[error(transparent)]
     Web(#[from] WebError),
+    /// The frames of providers could not be written down.
+    #[error(transparent)]
+    Trace(#[from] crate::provider::TraceError),
     /// The process id could not be written.
     #[error("could not write the process id to {}", path.display())]
     Pid {
@@ -122,6 +129,7 @@ pub struct App {
     operator: Operator,
     service: Option<ServiceHandle>,
     positions: Positions,
+    providers: Vec<ProviderHandle>,
     web: Option<WebServer>,
     signals: Signals,
     _watchdog: Watchdog,
@@ -137,8 +145,19 @@ impl App {
         let bound =
             config.listen.map(|listen| BoundWeb::bind(listen, config.web.tls.is_some())).transpose()?;
         let watching = options.watching;
-        let Parts { recorder, control, fleet, journal, link, metrics, cluster, service, positions, wards } =
-            build(config, watching.hosts_every, options.pace)?;
+        let Parts {
+            recorder,
+            control,
+            fleet,
+            journal,
+            link,
+            metrics,
+            cluster,
+            service,
+            providers,
+            positions,
+            wards,
+        } = build(config, watching.hosts_every, options)?;
         let observer = recorder.clone();
         let overseer = Overseer::launch(
             watching.overseer,
@@ -196,6 +215,7 @@ impl App {
             operator,
             service,
             positions,
+            providers,
             web,
             signals,
             _watchdog: watchdog,
@@ -213,6 +233,7 @@ impl App {
             overseer,
             operator,
             service,
+            providers,
             web,
             mut signals,
             _watchdog,
@@ -236,6 +257,8 @@ impl App {
             }
         };
         cluster.leave(STOP_WITHIN).await;
+        // Asked to end, so that they can put away what they hold; their limits see to it that they do.
+        futures::future::join_all(providers.iter().map(|provider| provider.close(Duration::ZERO))).await;
         // Who asked for the end shall hear that it comes.
         if let Some(service) = service {
             service.settled(STOP_WITHIN).await;

@@ -50,7 +50,7 @@ impl Bench {
         script.settings.slots = NonZeroUsize::new(8).unwrap();
         script.settings.queue = 1_000;
         let (state, run_state) = watch::channel(RunState::working());
-        let parts = HelperParts::new(script.settings.clone(), run_state, Arc::new(|_| {}), orphans);
+        let parts = Arc::new(HelperParts::new(script.settings.clone(), run_state, Arc::new(|_| {}), orphans));
         let slot = Slot::new("helper", 16);
         slot.set(HelperRunner::new(Arc::clone(&parts), None).start());
         Self { script, handle: HelperHandle::new(slot, parts), _state: state }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use quartermaster_actors::control::{ControlHandle, Controller, LeadingUntil, RunState};
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
-use quartermaster_actors::helper::{HelperHandle, HelperParts, HelperRunner, Orphans};
 use quartermaster_actors::host::Tools;
 use quartermaster_actors::journal::JournalHandle;
 use quartermaster_actors::link::{EventSubscription, LinkHandle, LinkParts, SinkFull};
 use quartermaster_actors::metrics::{MetricsHandle, MetricsKeeper, Recorder};
+use quartermaster_actors::provider::ProviderHandle;
 use quartermaster_actors::supervise::{Owned, RestartPolicy, Slot, Ward};
 use quartermaster_actors::vault::{Outside, VaultHandle, VaultKeeper};
 use quartermaster_proto::choria::event::EventKind;
@@ -18,11 +18,13 @@ use quartermaster_proto::choria::subject;
 use tokio::sync::watch;
 
 use super::cluster::{self, Cluster};
+use super::helper::{self, Helping};
 use super::kept::{Kept, kept, paused, wall_ms};
 use super::positions::Positions;
 use super::service::Service;
-use super::{AppError, Pace, settings};
+use super::{AppError, Pace, RunOptions, settings};
 use crate::config::{ClusterMode, Config};
+use crate::provider::TraceFile;
 
 /// The component of an ordinary server.
 const SERVER: &str = "server";
@@ -41,12 +43,14 @@ pub(super) struct Parts {
     pub(super) metrics: MetricsHandle,
     pub(super) cluster: Cluster,
     pub(super) service: Service,
+    pub(super) providers: Vec<ProviderHandle>,
     pub(super) positions: Positions,
     pub(super) wards: Vec<Box<dyn Ward>>,
 }
 
 /// Makes every handle and every owner's record; nothing runs yet.
-pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace) -> Result<Parts, AppError> {
+pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, options: &RunOptions) -> Result<Parts, AppError> {
+    let trace = options.trace_wire.as_deref().map(TraceFile::create).transpose()?;
     let elected = config.cluster == ClusterMode::Election;
     let recorder = recorder(config, elected)?;
     let Kept { journal, found } = kept(config)?;
@@ -69,10 +73,11 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace)
     let (vault, vault_keeper) = VaultKeeper::owned(settings::vault(config), Outside::real());
 
     let discovery_slot = Slot::new("discovery", MAX_ASKS);
-    let link = build_link(config, pace, &vault, &recorder, &discovery_slot);
+    let link = build_link(config, options.pace, &vault, &recorder, &discovery_slot);
     let broker_link = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
 
-    let (helper, helper_slot, helper_runner) = build_helper(config, &control, &recorder);
+    let Helping { helper, slot: helper_slot, wards: helper_wards, providers } =
+        helper::build(config, &control, &recorder, trace.as_ref())?;
 
     let (publish, published) = watch::channel(FleetSnapshot::default());
     let fleet_slot: Slot<FleetKeeper> = Slot::new("fleet", MAX_ASKS);
@@ -131,10 +136,10 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace)
         Box::new(metrics_keeper),
         Box::new(vault_keeper),
         Box::new(broker_link),
-        Box::new(helper_runner),
         Box::new(fleet_keeper),
         Box::new(discoverer),
     ];
+    wards.extend(helper_wards);
     wards.extend(cluster.wards());
     wards.extend(service.wards());
     let positions = Positions {
@@ -146,7 +151,7 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, pace: Pace)
         fleet: fleet_slot,
         discovery: discovery_slot,
     };
-    Ok(Parts { recorder, control, fleet, journal, link, metrics, cluster, service, positions, wards })
+    Ok(Parts { recorder, control, fleet, journal, link, metrics, cluster, service, providers, positions, wards })
 }
 
 fn recorder(config: &Config, elected: bool) -> Result<Recorder, AppError> {
@@ -155,27 +160,6 @@ fn recorder(config: &Config, elected: bool) -> Result<Recorder, AppError> {
     } else {
         Recorder::new(&config.site)?
     })
-}
-
-/// The site's helper and who runs it.
-fn build_helper(
-    config: &Config,
-    control: &ControlHandle,
-    recorder: &Recorder,
-) -> (HelperHandle, Slot<HelperRunner>, Owned<HelperRunner>) {
-    let orphans = Orphans::adopt().unwrap_or_else(|error| {
-        tracing::warn!("processes that helpers leave behind cannot be adopted: {error}");
-        Orphans::unadopted()
-    });
-    let helper_slot = Slot::new("helper", MAX_ASKS);
-    let helper_parts =
-        HelperParts::new(settings::helper(config), control.subscribe(), recorder.sink(), orphans);
-    let helper = HelperHandle::new(helper_slot.clone(), Arc::clone(&helper_parts));
-    let helper_runner =
-        Owned::new(helper_slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
-            HelperRunner::new(Arc::clone(&helper_parts), Some(birth.notice))
-        });
-    (helper, helper_slot, helper_runner)
 }
 
 fn owned_controller(

@@ -7,6 +7,7 @@ use quartermaster_actors::fleet::{RetryError, RetryPolicy, RosterSettings};
 use quartermaster_actors::helper::{HelperSettings, allowed_environment};
 use quartermaster_actors::host::{Features, PlanSettings};
 use quartermaster_actors::link::{Inbox, LinkSettings, ServerAddress, Servers};
+use quartermaster_actors::provider::ProviderSettings;
 use quartermaster_actors::vault::{self, ClientTls, TlsMode, VaultSettings};
 use quartermaster_proto::choria::Generation;
 
@@ -20,6 +21,13 @@ const HOLD: Duration = Duration::from_mins(1);
 const LOCK_WINDOW: Duration = Duration::from_mins(2);
 /// Cycles more that may wait for servers which have not answered yet: a waiting call costs next to nothing.
 const SILENT: usize = 4096;
+/// The name under which a helper that is a provider is spoken of.
+const HELPER: &str = "helper";
+/// How long a provider's process may have nothing to do (provider.md F16).
+const IDLE_STOP: Duration = Duration::from_mins(5);
+/// So long do crashes of a helper count together, and so long is one that crashed too often not tried again: hosts come back for
+/// their next attempt before long.
+const HELPER_WINDOW: Duration = Duration::from_mins(1);
 /// Questions to the link of control at once: it publishes what was changed, and little else.
 const CONTROL_CALLS: usize = 256;
 
@@ -62,6 +70,34 @@ pub fn helper(config: &Config) -> HelperSettings {
     settings.timeout = config.helper.timeout;
     settings.environment = allowed_environment(std::env::vars_os(), &config.helper.env);
     settings
+}
+
+/// The helper as a provider: as many processes as it takes to have `workers` calls open. They start with the first call, since an
+/// instance that is paused or on standby starts no helper, and end when there is nothing to do for a while.
+pub fn helper_provider(config: &Config) -> ProviderSettings {
+    let command = &config.helper.command;
+    let mut settings = ProviderSettings::new(HELPER, command.program.clone());
+    settings.arguments = command.arguments.iter().map(Into::into).collect();
+    settings.at_once = Some(config.workers);
+    settings.max_in_flight = config.workers;
+    settings.queue = helper(config).queue;
+    settings.environment = allowed_environment(std::env::vars_os(), &config.helper.env);
+    settings.idle_stop = Some(IDLE_STOP);
+    settings.restart.window = HELPER_WINDOW;
+    settings
+}
+
+/// Those of a helper's attributes that are there for each server.
+pub fn helper_always(config: &Config) -> Vec<&'static str> {
+    let features = config.features;
+    let by_feature = [
+        (true, "identity"),
+        (true, "inventory"),
+        (features.pki, "csr"),
+        (features.ed25519, "ed25519_pubkey"),
+        (features.jwt, "jwt"),
+    ];
+    by_feature.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect()
 }
 
 /// The protocol generation that goes with the security provider.

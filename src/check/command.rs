@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Style, examine, render};
+use super::{Style, examine, examine_schema, render};
 use crate::app::ConnectReport;
 use crate::cli::out::Out;
 use crate::config::{Config, DEFAULT_FILE, Fault, FaultKind, Faults, Severity, Surroundings, load};
@@ -62,6 +62,12 @@ pub fn run(args: &CheckArgs, around: &Surroundings<'_>, connect: Connect<'_>, ou
     }
     let Some(yaml) = &args.config else { return Exit::Usage };
     let (config, mut faults) = load_and_examine(yaml, args.choria_config.as_deref(), around);
+    if faults.may_start()
+        && let Some(config) = &config
+    {
+        examine_schema(config, &mut faults);
+        faults.sort();
+    }
     let mut broker = None;
     if args.connect
         && faults.may_start()

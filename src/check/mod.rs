@@ -3,8 +3,10 @@
 mod command;
 mod examine;
 mod render;
+mod schema;
 mod web;
 
 pub use command::{CheckArgs, Connect, load_and_examine, run};
 pub use examine::examine;
 pub use render::{Style, render};
+pub use schema::examine_schema;

@@ -24,6 +24,9 @@ pub struct RunArgs {
     /// Write the process id to this file once the instance is up; it is removed at the end
     #[arg(long, value_name = "FILE")]
     pub pid: Option<PathBuf>,
+    /// Write every frame between this instance and its providers to this file, secrets covered
+    #[arg(long, value_name = "FILE")]
+    pub trace_wire: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &RunArgs, log: &LogArgs) -> Exit {
@@ -46,8 +49,8 @@ pub(super) fn run(args: &RunArgs, log: &LogArgs) -> Exit {
     };
     telemetry.reopen_on_hangup();
     log_warnings(&faults);
-    let exit =
-        app::run(Arc::new(config), &RunOptions { pid_file: args.pid.clone(), ..RunOptions::default() });
+    let (pid_file, trace_wire) = (args.pid.clone(), args.trace_wire.clone());
+    let exit = app::run(Arc::new(config), &RunOptions { pid_file, trace_wire, ..RunOptions::default() });
     telemetry.close();
     exit
 }

@@ -34,16 +34,13 @@ pub(super) fn check(raw: &RawConfig, faults: &mut Faults) -> HelperConfig {
     };
     let protocol = match raw.helper_protocol.as_deref().unwrap_or("exec") {
         "exec" => HelperProtocol::Exec,
-        "provider" => {
+        "provider" => HelperProtocol::Provider,
+        other => {
             faults.error(
                 "helper_protocol",
-                "long-lived helpers are not part of this version",
-                "write `exec`: a process per server",
+                format!("there is no protocol {other:?}"),
+                "write `exec`, a process for each server, or `provider`, one that lives on",
             );
-            HelperProtocol::Provider
-        }
-        other => {
-            faults.error("helper_protocol", format!("there is no protocol {other:?}"), "write `exec`");
             HelperProtocol::Exec
         }
     };

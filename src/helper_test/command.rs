@@ -7,16 +7,18 @@ use std::time::{Duration, Instant};
 use quartermaster_actors::helper::{Execution, HelperError, HelperSettings, Orphans, execute};
 use quartermaster_actors::text::causes;
 use quartermaster_proto::choria::identity::Identity;
+use quartermaster_proto::helper::HelperReply;
 use secrecy::ExposeSecret as _;
 use zeroize::Zeroizing;
 
 use super::outcome::{self, Server, Site};
+use super::provided::{self, NotTold};
 use super::report::{Report, Source};
 use super::sample;
 use crate::app::settings;
 use crate::check::{Style, render};
 use crate::cli::out::Out;
-use crate::config::{Config, Faults, load};
+use crate::config::{Config, Faults, HelperProtocol, load};
 use crate::exit::Exit;
 
 /// The largest recorded input that is read.
@@ -134,26 +136,62 @@ fn test(args: &Args, config: &Config) -> Result<(Report, Exit), TestError> {
     let now = crate::clock::now().seconds();
     let (input, server, source) = input(args, config, now)?;
     let settings = settings::helper(config);
+    let (mut report, exit) = match config.helper.protocol {
+        HelperProtocol::Exec => executed(config, &settings, &input, &server, source, now)?,
+        HelperProtocol::Provider => provided(config, &settings, &input, &server, source, now),
+    };
+    if !args.show_secrets {
+        report.redact();
+    }
+    Ok((report, exit))
+}
+
+fn provided(
+    config: &Config,
+    settings: &HelperSettings,
+    input: &[u8],
+    server: &Server,
+    source: Source,
+    now: i64,
+) -> (Report, Exit) {
+    let told = provided::ask(config, settings, input);
+    let mut report = Report::new(settings, &server.identity, source, input, told.took, told.said);
+    report.answered(&told.outputs);
+    let exit = match told.reply {
+        Ok(reply) => decided(&mut report, &reply, &told.outputs, settings, server, config, now, told.took),
+        Err(error) => {
+            report.fail(error.to_string());
+            if matches!(error, NotTold::Start(_)) { Exit::Files } else { Exit::Incomplete }
+        }
+    };
+    (report, exit)
+}
+
+fn executed(
+    config: &Config,
+    settings: &HelperSettings,
+    input: &[u8],
+    server: &Server,
+    source: Source,
+    now: i64,
+) -> Result<(Report, Exit), TestError> {
     let mut stderr = Vec::new();
     let started = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // As in the daemon, what the helper leaves behind is ended with its run.
     let orphans = Orphans::adopt()?;
-    let execution = runtime.block_on(execute(&settings, &orphans, &input, |line| stderr.push(line)));
+    let execution = runtime.block_on(execute(settings, &orphans, input, |line| stderr.push(line)));
     let took = started.elapsed();
     orphans.sweep();
 
-    let mut report = Report::new(&settings, &server.identity, source, &input, took, stderr);
+    let mut report = Report::new(settings, &server.identity, source, input, took, stderr);
     let exit = match execution {
-        Ok(execution) => judge(&mut report, &execution, &settings, &server, config, now, took),
+        Ok(execution) => judge(&mut report, &execution, settings, server, config, now, took),
         Err(error) => {
             report.fail(error.chain());
             if matches!(error, HelperError::Start { .. }) { Exit::Files } else { Exit::Incomplete }
         }
     };
-    if !args.show_secrets {
-        report.redact();
-    }
     Ok((report, exit))
 }
 
@@ -168,29 +206,41 @@ fn judge(
 ) -> Exit {
     report.ended(execution);
     match execution.reply(settings) {
-        Ok(reply) => {
-            let site = Site {
-                features: config.features,
-                upgrades: &config.upgrades,
-                token: config.token.expose_secret(),
-                now,
-            };
-            let mut outcome = outcome::outcome(&reply, server, &site);
-            outcome.warnings.extend(outcome::unknown_keys(&execution.stdout));
-            if took * 2 > settings.timeout {
-                outcome
-                    .warnings
-                    .push(format!("it took {took:?} of the {:?} it may (helper_timeout)", settings.timeout));
-            }
-            let good = outcome.errors.is_empty();
-            report.decided(outcome);
-            if good { Exit::Success } else { Exit::Incomplete }
-        }
+        Ok(reply) => decided(report, &reply, &execution.stdout, settings, server, config, now, took),
         Err(error) => {
             report.fail(error.chain());
             Exit::Incomplete
         }
     }
+}
+
+#[expect(clippy::too_many_arguments, reason = "a reply and everything it is judged by")]
+fn decided(
+    report: &mut Report,
+    reply: &HelperReply,
+    text: &[u8],
+    settings: &HelperSettings,
+    server: &Server,
+    config: &Config,
+    now: i64,
+    took: Duration,
+) -> Exit {
+    let site = Site {
+        features: config.features,
+        upgrades: &config.upgrades,
+        token: config.token.expose_secret(),
+        now,
+    };
+    let mut outcome = outcome::outcome(reply, server, &site);
+    outcome.warnings.extend(outcome::unknown_keys(text));
+    if took * 2 > settings.timeout {
+        outcome
+            .warnings
+            .push(format!("it took {took:?} of the {:?} it may (helper_timeout)", settings.timeout));
+    }
+    let good = outcome.errors.is_empty();
+    report.decided(outcome);
+    if good { Exit::Success } else { Exit::Incomplete }
 }
 
 fn input(args: &Args, config: &Config, now: i64) -> Result<(Zeroizing<Vec<u8>>, Server, Source), TestError> {

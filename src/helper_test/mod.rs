@@ -3,6 +3,7 @@
 mod certificate;
 mod command;
 mod outcome;
+mod provided;
 mod redact;
 mod report;
 mod sample;
@@ -11,3 +12,4 @@ mod sample;
 mod tests;
 
 pub use command::{Args, run};
+pub use redact::redact;

@@ -34,6 +34,10 @@ enum Ended {
     TimedOut,
     /// We stopped it because it wrote too much.
     TooMuchOutput,
+    /// It is a provider and answered.
+    Answered,
+    /// It is a provider, and gave no answer or an error.
+    NotAnswered,
     /// It never ran, or its end could not be seen.
     Unknown,
 }
@@ -107,6 +111,15 @@ impl Report {
         self.stdout_bytes = execution.stdout.len();
         if !execution.stdout.is_empty() {
             self.stdout = Some(decoded(&execution.stdout));
+        }
+    }
+
+    /// Adds what a provider gave; empty for nothing.
+    pub fn answered(&mut self, outputs: &[u8]) {
+        self.ended = if outputs.is_empty() { Ended::NotAnswered } else { Ended::Answered };
+        self.stdout_bytes = outputs.len();
+        if !outputs.is_empty() {
+            self.stdout = Some(decoded(outputs));
         }
     }
 
@@ -194,6 +207,8 @@ impl Report {
             Ended::Signal(signal) => format!("killed by signal {signal}"),
             Ended::TimedOut => "stopped at the deadline".to_owned(),
             Ended::TooMuchOutput => "stopped for writing too much".to_owned(),
+            Ended::Answered => "answered".to_owned(),
+            Ended::NotAnswered => "no answer".to_owned(),
             Ended::Unknown => "no end seen".to_owned(),
         }
     }

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{check, lock, schema};
+use super::{check, lock, replay, schema, wrap};
 use crate::cli::out::Out;
 use crate::exit::Exit;
 
@@ -13,6 +13,10 @@ pub enum ProviderCommand {
     Check(check::Args),
     /// Show what a provider declares
     Schema(schema::Args),
+    /// Serve an older helper, which is a process for each call, as a provider
+    Wrap(wrap::Args),
+    /// Answer as a recorded provider did
+    Replay(replay::Args),
     /// Write down the digests of providers, or compare them with those written down
     Lock(lock::Args),
 }
@@ -29,6 +33,14 @@ pub fn run(command: &ProviderCommand, out: &mut Out) -> Exit {
     match command {
         ProviderCommand::Check(args) => runtime.block_on(check::run(args, out)),
         ProviderCommand::Schema(args) => runtime.block_on(schema::run(args, out)),
+        ProviderCommand::Wrap(args) => {
+            let local = tokio::task::LocalSet::new();
+            let exit = local.block_on(&runtime, wrap::run(args));
+            // Its reader of standard input waits in a thread that nothing wakes.
+            runtime.shutdown_background();
+            exit
+        }
+        ProviderCommand::Replay(args) => replay::run(args),
         ProviderCommand::Lock(args) => runtime.block_on(lock::run(args, out)),
     }
 }

@@ -3,6 +3,10 @@ mod check;
 mod command;
 mod lock;
 mod program;
+mod replay;
 mod schema;
+mod trace;
+mod wrap;
 
 pub use command::{ProviderCommand, run};
+pub use trace::{From, TraceError, TraceFile, Traced};

@@ -56,7 +56,7 @@ pub async fn run_sample(
     // Interpreters start slowly on a machine that runs everything else too.
     settings.timeout = std::time::Duration::from_mins(1);
     let (_state, run_state) = watch::channel(RunState::working());
-    let parts = HelperParts::new(settings, run_state, Arc::new(|_| {}), Orphans::unadopted());
+    let parts = Arc::new(HelperParts::new(settings, run_state, Arc::new(|_| {}), Orphans::unadopted()));
     let slot = Slot::new("helper", 16);
     slot.set(HelperRunner::new(Arc::clone(&parts), None).start());
     HelperHandle::new(slot, parts)

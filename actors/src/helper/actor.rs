@@ -12,15 +12,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument as _;
+use zeroize::Zeroizing;
 
 use super::board::{Board, EndedHelper};
 use super::error::HelperError;
 use super::execute::execute;
 use super::messages::{HelperRun, QueueRun, SlotFreed};
+use super::provided::provision;
 use super::settings::HelperSettings;
 use crate::child::Orphans;
 use crate::control::RunStateReceiver;
 use crate::metrics::{Fact, HelperOutcome};
+use crate::provider::ProviderHandle;
 use crate::supervise::ExitNotice;
 
 /// Where facts go. Called on the runner's thread; must not block.
@@ -33,6 +36,8 @@ pub struct HelperParts {
     record: FactSink,
     orphans: Orphans,
     board: Arc<Board>,
+    /// A helper that lives on; without it each run is a process of its own.
+    provider: Option<ProviderHandle>,
     /// One for each asker that may run or wait; held by the asker, so a lost runner loses none.
     places: Semaphore,
 }
@@ -50,10 +55,18 @@ impl HelperParts {
         run_state: RunStateReceiver,
         record: FactSink,
         orphans: Orphans,
-    ) -> Arc<Self> {
+    ) -> Self {
         let board = Board::new(settings.slots);
         let places = settings.slots.get().saturating_add(settings.queue).min(Semaphore::MAX_PERMITS);
-        Arc::new(Self { settings, run_state, record, orphans, board, places: Semaphore::new(places) })
+        let places = Semaphore::new(places);
+        Self { settings, run_state, record, orphans, board, provider: None, places }
+    }
+
+    /// The same for a helper that is a provider: each run is a call of it.
+    #[must_use]
+    pub fn provided(mut self, provider: ProviderHandle) -> Self {
+        self.provider = Some(provider);
+        self
     }
 
     /// The settings.
@@ -208,8 +221,9 @@ async fn serve(parts: Arc<HelperParts>, mut run: QueueRun, _lease: Lease, must_p
     let waited = started.duration_since(run.since);
     let host = run.identity.to_string();
     let entry = parts.board.enter(host.clone(), started);
+    let input = std::mem::take(&mut run.input);
     let result = tokio::select! {
-        result = perform(&parts, &host, &run.input, must_panic) => result,
+        result = perform(&parts, &host, input, must_panic) => result,
         () = run.answer.closed() => return,
     };
     let took = started.elapsed();
@@ -222,25 +236,31 @@ async fn serve(parts: Arc<HelperParts>, mut run: QueueRun, _lease: Lease, must_p
     (parts.record)(Fact::HelperRan { host: host.clone(), took, outcome, error: error.clone() });
     parts.board.ended(EndedHelper { host, took, error, stderr });
     drop(entry);
-    let _ =
-        run.answer.send(result.map(|(reply, stderr_tail)| HelperRun { reply, took, waited, stderr_tail }));
+    let exited = parts.provider.is_none();
+    let answer = result.map(|(reply, stderr_tail)| HelperRun { reply, exited, took, waited, stderr_tail });
+    let _ = run.answer.send(answer);
 }
 
 async fn perform(
     parts: &HelperParts,
     host: &str,
-    input: &[u8],
+    input: Zeroizing<Vec<u8>>,
     must_panic: bool,
 ) -> Result<(HelperReply, Vec<String>), HelperError> {
     let settings = &parts.settings;
     if !parts.run_state.borrow().starts_helpers() {
         return Err(HelperError::Paused { program: settings.program.clone() });
     }
+    if let Some(provider) = &parts.provider {
+        fail_point(must_panic);
+        let reply = provision(settings, provider, &parts.run_state, host, input).await?;
+        return Ok((reply, Vec::new()));
+    }
     let say = |line| {
         fail_point(must_panic);
         (parts.record)(Fact::HelperSaid { host: host.to_owned(), line });
     };
-    let execution = execute(settings, &parts.orphans, input, say).await?;
+    let execution = execute(settings, &parts.orphans, &input, say).await?;
     Ok((execution.reply(settings)?, execution.stderr))
 }
 

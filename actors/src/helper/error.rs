@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use quartermaster_proto::helper::HelperReplyError;
 
+use crate::provider::CallError;
+
 /// Why a helper run gave no reply. Every text names the helper; none holds anything the helper wrote to standard output.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -95,6 +97,17 @@ pub enum HelperError {
         /// Its last lines on standard error.
         stderr: Vec<String>,
     },
+    /// It is a provider, and its answer was an error, or none.
+    #[error("helper `{program}` did not decide{}", said(.stderr))]
+    Provider {
+        /// The helper's path as configured.
+        program: String,
+        /// Its own error or the host's.
+        #[source]
+        source: CallError,
+        /// The last lines of its process on standard error.
+        stderr: Vec<String>,
+    },
     /// What it wrote is no reply.
     #[error("the reply of helper `{program}` is not usable{}", said(.stderr))]
     Reply {
@@ -133,6 +146,7 @@ impl HelperError {
             | Self::Exited { .. }
             | Self::Killed { .. }
             | Self::Silent { .. }
+            | Self::Provider { .. }
             | Self::Reply { .. } => Retry::Later,
         }
     }
@@ -150,6 +164,7 @@ impl HelperError {
             | Self::Exited { stderr, .. }
             | Self::Killed { stderr, .. }
             | Self::Silent { stderr, .. }
+            | Self::Provider { stderr, .. }
             | Self::Reply { stderr, .. } => stderr,
             Self::Paused { .. }
             | Self::QueueFull { .. }

@@ -34,6 +34,8 @@ impl fmt::Debug for RunHelper {
 pub struct HelperRun {
     /// What the helper answered.
     pub reply: HelperReply,
+    /// A process of its own was started for it, and ended.
+    pub exited: bool,
     /// From the moment its slot was taken to the moment it was reaped.
     pub took: Duration,
     /// How long it waited for a slot before that.

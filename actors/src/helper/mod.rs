@@ -1,5 +1,5 @@
 //! Runs the site's helper, once per host: a process of its own for each run, its input on standard input, its reply on
-//! standard output.
+//! standard output; or one call of a provider that lives on.
 //!
 //! [`HelperRunner`] owns the slots and the queue, [`execute()`] is one run; how a process lives and ends is [`crate::child`]'s.
 //! Nothing here knows what a reply means.
@@ -9,6 +9,7 @@ mod error;
 mod execute;
 mod handle;
 mod messages;
+mod provided;
 mod settings;
 
 pub use crate::child::{Ending, Execution, Orphans, OwnChild, allowed_environment};

@@ -21,6 +21,7 @@ use super::terms::{CallFailure, HelperFailure, SealedForHost};
 use crate::helper::{HelperError, HelperHandle, RunHelper};
 use crate::journal::{HelperRecord, Intent, JournalHandle, StepRecord};
 use crate::link::{Call, CallError, ConflictFlag, LinkHandle, Retry};
+use crate::provider::Outcome;
 use crate::text::chain;
 use crate::vault::VaultHandle;
 
@@ -192,8 +193,8 @@ impl HelperPort for HelperHandle {
             match HelperHandle::run(&handle, RunHelper { identity, input }).await {
                 Ok(run) => {
                     let record = HelperRecord {
-                        exit: Some(0),
-                        ending: "exited with status 0".to_owned(),
+                        exit: run.exited.then_some(0),
+                        ending: if run.exited { "exited with status 0" } else { "answered" }.to_owned(),
                         took_ms: whole_ms(run.took),
                         stderr: run.stderr_tail,
                     };
@@ -215,6 +216,11 @@ impl HelperPort for HelperHandle {
 fn failed_run(error: &HelperError, took: Duration) -> Option<HelperRecord> {
     let (exit, ending) = match error {
         HelperError::Paused { .. } | HelperError::QueueFull { .. } | HelperError::Down => return None,
+        HelperError::Provider { source, .. } => match source.outcome {
+            Outcome::NotSent => return None,
+            Outcome::Failed => (None, format!("answered with the error {}", source.code())),
+            Outcome::Unknown => (None, format!("gave no answer: {}", source.code())),
+        },
         HelperError::Exited { code, .. } => (Some(*code), format!("exited with status {code}")),
         HelperError::Killed { signal, .. } => (None, format!("killed by signal {signal}")),
         HelperError::TimedOut { after, .. } => (None, format!("stopped after {after:?}")),

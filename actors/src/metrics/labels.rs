@@ -47,7 +47,7 @@ pub const CYCLE_ENDS: [&str; 27] = [
 ];
 
 /// Values of `actor`: the folder names, and those of what control has for itself.
-pub const ACTORS: [&str; 16] = [
+pub const ACTORS: [&str; 17] = [
     "claim",
     "control",
     "control_link",
@@ -61,6 +61,7 @@ pub const ACTORS: [&str; 16] = [
     "link",
     "metrics",
     "overseer",
+    "provider",
     "service",
     "vault",
     OTHER,

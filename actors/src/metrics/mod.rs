@@ -11,6 +11,7 @@ mod keeping;
 mod labels;
 mod messages;
 mod process;
+mod providers;
 mod rate;
 mod recorder;
 mod store;

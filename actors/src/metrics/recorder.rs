@@ -10,6 +10,7 @@ use tracing::{debug, error, info, warn};
 use super::rate::Throttle;
 use super::store::{MetricsError, Store};
 use super::{Fact, Found, HelperOutcome};
+use crate::provider::{ProviderFact, ProviderSink};
 
 /// The longest identity in a log line, in characters; valid ones are shorter.
 const MAX_HOST: usize = 255;
@@ -94,6 +95,18 @@ impl Recorder {
         if let Some(tap) = &self.inner.tap {
             tap.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(fact);
         }
+    }
+
+    /// Takes what happens to the provider of this name: into its series, all there from now on, and into the log.
+    ///
+    /// # Errors
+    /// The name is none of a label's value.
+    pub fn provider_sink(&self, name: &str) -> Result<ProviderSink, MetricsError> {
+        let series = self.inner.store.providers.of(name).map_err(MetricsError::Setup)?;
+        Ok(Arc::new(move |fact: ProviderFact| {
+            series.update(&fact);
+            fact.log();
+        }))
     }
 
     /// This recorder as a plain closure.

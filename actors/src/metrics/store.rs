@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use prometheus::core::Collector;
 use prometheus::{
-    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder,
 };
 
@@ -12,6 +12,7 @@ use super::claims::Claims;
 use super::election::Election;
 use super::keeping::Keeping;
 use super::labels::{ACTORS, CYCLE_ENDS, EXIT_CAUSES, LANES, RPCS, position};
+use super::providers::Providers;
 use super::summary::{SummaryCell, SummaryFamily};
 use super::{Fact, Found, HelperOutcome};
 
@@ -74,6 +75,7 @@ pub(super) struct Store {
     election: Option<Election>,
     keeping: Keeping,
     claims: Claims,
+    pub(super) providers: Providers,
 }
 
 /// Makes series and registers them, all with the site's label.
@@ -110,6 +112,33 @@ impl Maker<'_> {
     ) -> prometheus::Result<Vec<IntCounter>> {
         let family = self.register(IntCounterVec::new(self.opts(name, help), &[label])?)?;
         values.iter().map(|value| family.get_metric_with_label_values(&[value])).collect()
+    }
+
+    pub(super) fn counter_family(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> prometheus::Result<IntCounterVec> {
+        self.register(IntCounterVec::new(self.opts(name, help), labels)?)
+    }
+
+    pub(super) fn gauge_family(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> prometheus::Result<IntGaugeVec> {
+        self.register(IntGaugeVec::new(self.opts(name, help), labels)?)
+    }
+
+    pub(super) fn histogram_family(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> prometheus::Result<HistogramVec> {
+        self.register(HistogramVec::new(self.histogram_opts(name, help), labels)?)
     }
 
     fn histogram_opts(&self, name: &str, help: &str) -> HistogramOpts {
@@ -255,6 +284,7 @@ impl Store {
             rejected_replies: make
                 .counter("quartermaster_rejected_replies_total", "Replies that could not count")?,
             claims: Claims::new(&make)?,
+            providers: Providers::new(&make)?,
             election: elected.map(|identity| Election::new(&registry, site, identity)).transpose()?,
             keeping: Keeping::new(&registry, site)?,
             registry,

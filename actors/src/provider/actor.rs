@@ -15,7 +15,7 @@ use super::board::Board;
 use super::conversation::Event;
 use super::effect::{Effect, Input, Note, ProcessId};
 use super::error::{CallError, Outcome};
-use super::fact::{CallEnded, Happening, ProviderFact, ProviderSink};
+use super::fact::{CallEnded, Happening, Load, ProviderFact, ProviderSink};
 use super::masks::Masks;
 use super::messages::{
     AbandonCall, Answer, AskProvider, Call, CloseProvider, Heard, ProcessStarted, ProgressSink, Ticket,
@@ -93,6 +93,7 @@ pub struct ProviderRunner {
     closing: Vec<oneshot::Sender<()>>,
     timer: Option<(SpawnHandle, Instant)>,
     born: Instant,
+    load: Load,
     _notice: Option<ExitNotice>,
 }
 
@@ -122,18 +123,39 @@ impl ProviderRunner {
             closing: Vec::new(),
             timer: None,
             born: Instant::now(),
+            load: Load::default(),
             _notice: notice,
         }
     }
 
     fn feed(&mut self, input: Input, ctx: &mut Context<Self>) {
         let effects = self.plan.handle(input, Instant::now().into_std(), rand::random());
+        let mut sent = None;
         for effect in effects {
+            if let Effect::Write(process, _) = &effect {
+                sent = Some(*process);
+            }
             self.carry_out(effect, ctx);
         }
+        // Until the next call, what it says is about the last one.
+        if let Some(process) = sent
+            && let Some(running) = self.processes.get(&process)
+        {
+            running.set_about(self.plan.about(process));
+        }
+        self.weigh();
         while self.starting.try_join_next().is_some() {}
         self.parts.board.show(&self.plan);
         self.set_timer(ctx);
+    }
+
+    fn weigh(&mut self) {
+        let plan = &self.plan;
+        let load = Load { ready: plan.ready(), queued: plan.queued(), open: plan.open() };
+        if load != self.load {
+            self.load = load;
+            self.say(Happening::Loaded(load));
+        }
     }
 
     /// The timer is only moved when it would be late: one that is early finds nothing to do and is set again.
@@ -407,5 +429,6 @@ impl Handler<Heard> for ProviderRunner {
 impl Drop for ProviderRunner {
     fn drop(&mut self) {
         self.parts.board.clear();
+        self.say(Happening::Loaded(Load::default()));
     }
 }

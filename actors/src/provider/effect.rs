@@ -68,6 +68,8 @@ pub enum Note {
     Odd(ProcessId, String),
     /// An answer came after it was given up.
     Late(ProcessId),
+    /// A process wrote a line that is no frame, or a frame that answers nothing.
+    BadFrame(ProcessId),
     /// A process ended by itself and will be replaced.
     Crashed(ProcessId, String, Duration),
     /// A process was replaced because a call could not be called back.
@@ -85,7 +87,7 @@ impl Note {
             Self::Odd(process, what) => Self::Odd(process, masks.text(&what)),
             Self::Crashed(process, why, delay) => Self::Crashed(process, masks.text(&why), delay),
             Self::Replaced(process, why) => Self::Replaced(process, masks.text(&why)),
-            same @ (Self::Ready(_) | Self::Late(_) | Self::Ended(_) | Self::Failed(..)) => same,
+            same @ (Self::Ready(_) | Self::Late(_) | Self::BadFrame(_) | Self::Ended(_) | Self::Failed(..)) => same,
         }
     }
 }

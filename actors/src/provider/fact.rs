@@ -22,13 +22,7 @@ impl ProviderFact {
     pub fn log(&self) {
         let provider = self.provider.as_str();
         match &self.what {
-            Happening::Said(process, said) => match said.level {
-                Level::Trace => tracing::trace!(provider, process, "{}", said.text),
-                Level::Debug => tracing::debug!(provider, process, "{}", said.text),
-                Level::Info => tracing::info!(provider, process, "{}", said.text),
-                Level::Warn => tracing::warn!(provider, process, "{}", said.text),
-                Level::Error => tracing::error!(provider, process, "{}", said.text),
-            },
+            Happening::Said(process, said) => said_line(provider, *process, said),
             Happening::Noted(Note::Ready(process)) => {
                 tracing::info!(provider, process, "Provider is ready");
             }
@@ -54,8 +48,29 @@ impl ProviderFact {
                 let (action, code) = (call.action.as_str(), call.code);
                 tracing::debug!(provider, action, code, "{} took {:?}", call.method, call.took);
             }
-            Happening::Moved(..) => {}
+            Happening::Noted(Note::BadFrame(_)) | Happening::Moved(..) | Happening::Loaded(_) => {}
         }
+    }
+}
+
+/// A line of a process. One about a host stands with the host's other lines.
+fn said_line(provider: &str, process: ProcessId, said: &Said) {
+    macro_rules! say {
+        ($level:ident) => {
+            match said.about.as_deref() {
+                Some(about) => {
+                    tracing::$level!(component = about, host = about, provider, process, "{}", said.text);
+                }
+                None => tracing::$level!(provider, process, "{}", said.text),
+            }
+        };
+    }
+    match said.level {
+        Level::Trace => say!(trace),
+        Level::Debug => say!(debug),
+        Level::Info => say!(info),
+        Level::Warn => say!(warn),
+        Level::Error => say!(error),
     }
 }
 
@@ -70,6 +85,19 @@ pub enum Happening {
     Called(CallEnded),
     /// Bytes passed: read, and written.
     Moved(u64, u64),
+    /// How much it has to do changed.
+    Loaded(Load),
+}
+
+/// What a provider has to do at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Processes that are ready for calls.
+    pub ready: usize,
+    /// Calls that wait for their turn.
+    pub queued: usize,
+    /// Calls that a process has in its hands.
+    pub open: usize,
 }
 
 /// A call that ended.

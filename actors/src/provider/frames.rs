@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quartermaster_proto::provider::{
-    self as wire, Attrs, Cancel, Complaint, Configure, Declared as _, EncodeError, ErrorCode, Execute,
+    self as wire, Attrs, CallContext, Cancel, Complaint, Configure, Declared as _, EncodeError, ErrorCode, Execute,
     Executed, Extension, HostHello, HostOffer, Invocation, Limits, Members, ProviderError, Request, Schema,
     Validate, Value, encode, encode_cancel,
 };
@@ -14,7 +14,8 @@ use zeroize::Zeroizing;
 
 use super::error::{CallError, Outcome};
 use super::masks::Masks;
-use super::messages::{Action, Ask, Call};
+use super::messages::{Action, Ask, Call, Relayed};
+use super::relay;
 use super::settings::{ProviderSettings, Timeouts};
 
 /// Nesting of a frame: types nest 64 deep, and frames have a few levels around values.
@@ -84,9 +85,11 @@ impl Terms {
     pub fn limit(&self, call: &Call, settings: &ProviderSettings) -> Option<Duration> {
         let Timeouts { configure, execute, .. } = settings.timeouts;
         let own = match &call.ask {
-            Ask::Execute(action) => self.schema.actions.get(&action.action).map_or(execute, |action| {
-                action.timeout.map_or(execute, |limit| Some(limit).filter(|limit| !limit.is_zero()))
-            }),
+            Ask::Execute(Action { action, .. }) | Ask::Relay(Relayed { action, .. }) => {
+                self.schema.actions.get(action).map_or(execute, |action| {
+                    action.timeout.map_or(execute, |limit| Some(limit).filter(|limit| !limit.is_zero()))
+                })
+            }
             Ask::Lookup(_) | Ask::Validate(..) => Some(configure),
         };
         call.timeout.map_or(own, |limit| Some(limit).filter(|limit| !limit.is_zero()))
@@ -161,18 +164,29 @@ pub fn ask(
         let message = format!("provider `{}` does not know `{}`", settings.name, call.method());
         Err(CallError::refused(ErrorCode::UnknownMethod, message))
     };
+    let context = |context: &Option<CallContext>| {
+        context.clone().filter(|_| terms.context).map(|mut context| {
+            context.deadline_ms = limit.map(whole_ms);
+            context
+        })
+    };
+    let execute = |action: &Action| {
+        Ok::<_, CallError>(wire::Call::Execute(Execute {
+            action: action.action.clone(),
+            attrs: attributes(action, terms, settings, masks)?,
+            undo: action.undo && settings.compat.undo,
+            context: context(&action.context),
+        }))
+    };
     let asked = match &call.ask {
-        Ask::Execute(action) => {
-            let context = action.context.clone().filter(|_| terms.context).map(|mut context| {
-                context.deadline_ms = limit.map(whole_ms);
-                context
-            });
-            wire::Call::Execute(Execute {
-                action: action.action.clone(),
-                attrs: attributes(action, terms, settings, masks)?,
-                undo: action.undo && settings.compat.undo,
-                context,
-            })
+        Ask::Execute(action) => execute(action)?,
+        Ask::Relay(relayed) => {
+            let context = context(&relayed.context);
+            let framed = relay::frame(id, relayed, context.as_ref(), &terms.schema, settings)?;
+            match framed {
+                relay::Framed::AsItStands(frame) => return Ok(frame),
+                relay::Framed::Read(action) => execute(&action)?,
+            }
         }
         Ask::Lookup(key) => {
             known(terms.lookup)?;
@@ -254,7 +268,7 @@ fn listed(complaints: &[Complaint]) -> String {
     complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-fn too_large(error: EncodeError, settings: &ProviderSettings, what: &str) -> CallError {
+pub(super) fn too_large(error: EncodeError, settings: &ProviderSettings, what: &str) -> CallError {
     let message = format!("provider `{}`, `{what}`: {error}", settings.name);
     CallError::host(Outcome::NotSent, HostCode::FrameTooLarge, message)
 }

@@ -51,6 +51,11 @@ impl ProviderHandle {
         &self.parts.settings().name
     }
 
+    /// The run its processes are told of.
+    pub fn run_id(&self) -> &str {
+        &self.parts.settings().run
+    }
+
     /// Has a process started, described and configured, and gives its schema.
     pub async fn start(&self) -> Result<Arc<Schema>, CallError> {
         let runner = self.slot.addr().ok_or_else(|| self.down())?;

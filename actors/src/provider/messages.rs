@@ -9,6 +9,7 @@ use quartermaster_proto::provider::{
     CallContext, Diagnostic, Executed, Found, Members, Path, Progress, Schema,
 };
 use tokio::sync::{mpsc, oneshot};
+use zeroize::Zeroizing;
 
 use super::conversation::Event;
 use super::effect::ProcessId;
@@ -24,6 +25,8 @@ pub struct Call {
     pub ask: Ask,
     /// The limit of this call; none is the action's own or the provider's.
     pub timeout: Option<Duration>,
+    /// Whom or what it is for, for the log: what its process says meanwhile is said of that, when nothing else is open there.
+    pub about: Option<Arc<str>>,
 }
 
 /// What can be wanted of a provider.
@@ -31,6 +34,8 @@ pub struct Call {
 pub enum Ask {
     /// Do an action.
     Execute(Action),
+    /// Do an action whose attributes are JSON text already.
+    Relay(Relayed),
     /// What became of the call with this key (`x/lookup`); only for providers that know the question.
     Lookup(String),
     /// What is wrong with these attributes (`x/validate`), where those at the paths are not known yet; only for providers that know
@@ -51,6 +56,27 @@ pub struct Action {
     pub context: Option<CallContext>,
 }
 
+/// An action whose attributes are the members of one JSON object, in text. Those that the provider does not declare are not sent, those
+/// whose declared type takes them as they are go on unread.
+#[derive(Clone, Default)]
+pub struct Relayed {
+    /// Its name.
+    pub action: String,
+    /// The object; may be secret.
+    pub attrs: Zeroizing<Vec<u8>>,
+    /// Which step of which run it is, for providers that want to know.
+    pub context: Option<CallContext>,
+}
+
+impl fmt::Debug for Relayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relayed")
+            .field("action", &self.action)
+            .field("attrs", &format_args!("{} bytes", self.attrs.len()))
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Action")
@@ -65,6 +91,7 @@ impl fmt::Debug for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Execute(action) => f.debug_tuple("Execute").field(action).finish(),
+            Self::Relay(relayed) => f.debug_tuple("Relay").field(relayed).finish(),
             Self::Lookup(key) => f.debug_tuple("Lookup").field(key).finish(),
             Self::Validate(action, _) => f.debug_tuple("Validate").field(action).finish(),
         }
@@ -77,6 +104,7 @@ impl Call {
         Self {
             ask: Ask::Execute(Action { action: action.into(), attrs, ..Action::default() }),
             timeout: None,
+            about: None,
         }
     }
 
@@ -84,6 +112,7 @@ impl Call {
     pub fn action(&self) -> Option<&str> {
         match &self.ask {
             Ask::Execute(action) | Ask::Validate(action, _) => Some(&action.action),
+            Ask::Relay(relayed) => Some(&relayed.action),
             Ask::Lookup(_) => None,
         }
     }
@@ -91,7 +120,7 @@ impl Call {
     /// The method, as on the wire.
     pub const fn method(&self) -> &'static str {
         match self.ask {
-            Ask::Execute(_) => "execute",
+            Ask::Execute(_) | Ask::Relay(_) => "execute",
             Ask::Lookup(_) => "x/lookup",
             Ask::Validate(..) => "x/validate",
         }

@@ -99,6 +99,7 @@ impl Open {
     pub fn name(&self) -> &str {
         match &self.call.ask {
             Ask::Execute(action) => &action.action,
+            Ask::Relay(relayed) => &relayed.action,
             Ask::Lookup(_) | Ask::Validate(..) => self.call.method(),
         }
     }

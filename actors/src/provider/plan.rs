@@ -53,7 +53,9 @@ pub struct Plan {
 impl Plan {
     /// A provider without a process.
     pub fn new(settings: Arc<ProviderSettings>, masks: Masks) -> Self {
-        let seats = (0..settings.instances.get()).map(|_| Seat::Empty).collect();
+        // The first one tells how many are needed.
+        let seats = if settings.at_once.is_some() { 1 } else { settings.instances.get() };
+        let seats = (0..seats).map(|_| Seat::Empty).collect();
         Self {
             warm: settings.eager,
             settings,
@@ -82,6 +84,11 @@ impl Plan {
     /// How many calls are open on processes.
     pub fn open(&self) -> usize {
         self.live().map(|(_, talk)| talk.open()).sum()
+    }
+
+    /// Whom or what the only open call of this process is for; nothing when it has none, or several.
+    pub fn about(&self, process: ProcessId) -> Option<&Arc<str>> {
+        self.live().find(|(live, _)| *live == process)?.1.about()
     }
 
     /// The processes that are ready for calls.
@@ -249,8 +256,10 @@ impl Plan {
                 }
                 Talk::Progress(ticket, progress) => self.effects.push(Effect::Progress(ticket, progress)),
                 Talk::Odd(what) => self.effects.push(Effect::Note(Note::Odd(process, what))),
+                Talk::BadFrame => self.effects.push(Effect::Note(Note::BadFrame(process))),
                 Talk::Late => self.effects.push(Effect::Note(Note::Late(process))),
                 Talk::Ready(schema) => {
+                    self.seat_all(&schema);
                     self.schema.get_or_insert(schema);
                     self.warm = self.settings.eager;
                     self.effects.push(Effect::Note(Note::Ready(process)));
@@ -268,6 +277,15 @@ impl Plan {
                 }
             }
         }
+    }
+
+    /// Once it is known how many calls one process takes, there is a seat for each that is needed.
+    fn seat_all(&mut self, schema: &Schema) {
+        let Some(wanted) = self.settings.at_once.filter(|_| self.schema.is_none()) else { return };
+        let declared = schema.extensions.as_ref().map_or(1, |declared| declared.max_in_flight);
+        let each = usize::try_from(declared).unwrap_or(usize::MAX).min(self.settings.max_in_flight.get());
+        let needed = wanted.get().div_ceil(each.max(1));
+        self.seats.resize_with(needed.max(self.seats.len()), || Seat::Empty);
     }
 
     /// Calls that were not sent are made elsewhere, before those that came later.

@@ -24,7 +24,7 @@ use super::fact::Happening;
 use super::messages::{Heard, ProcessStarted};
 use super::pin::{TrustError, Verified};
 use super::settings::ProviderSettings;
-use super::stderr::Stderr;
+use super::stderr::{Said, Stderr};
 use crate::child::{Launch, Leader, Orphans, Pipes, RunMark};
 use crate::text::causes;
 
@@ -71,7 +71,10 @@ pub fn command(settings: &ProviderSettings, program: &Path, arguments: &[&str]) 
     environment.extend(set.map(|(name, value)| (OsString::from(name), OsString::from(value))));
     Launch {
         program,
-        arguments: command.chain(arguments.iter().map(OsString::from)).collect(),
+        arguments: command
+            .chain(settings.arguments.iter().cloned())
+            .chain(arguments.iter().map(OsString::from))
+            .collect(),
         environment,
         directory: settings.directory.clone(),
     }
@@ -94,11 +97,15 @@ pub fn untrusted(settings: &ProviderSettings, error: &TrustError) -> CallError {
     CallError::host(Outcome::NotSent, code, message)
 }
 
+/// Whom or what a process's words are about.
+type About = Rc<RefCell<Option<Arc<str>>>>;
+
 /// A process with the tasks that serve it. Dropping it kills its group.
 #[derive(Debug)]
 pub struct Running {
     input: Option<(mpsc::Sender<Outgoing>, AbortHandle)>,
     stderr: Rc<RefCell<Stderr>>,
+    about: About,
     leader: Rc<Leader>,
     _tasks: JoinSet<()>,
     // In this order: the run has ended when its process has, and only then may its program go.
@@ -126,16 +133,25 @@ impl Running {
         let Process { leader, pipes, mark, verified } = process;
         let leader = Rc::new(leader);
         let stderr = Rc::new(RefCell::new(stderr));
+        let about = About::default();
         let mut tasks = JoinSet::new();
         let hear = |runner: &Addr<ProviderRunner>| Ear { runner: runner.clone(), number };
         let (sender, frames) = mpsc::channel(1);
         let writing = tasks.spawn_local(write(pipes.stdin, frames, hear(runner)));
         tasks.spawn_local(read(pipes.stdout, max_frame, hear(runner)));
-        tasks.spawn_local(complain(pipes.stderr, Rc::clone(&stderr), hear(runner), say));
+        let said = {
+            let about = Rc::clone(&about);
+            move |said: Said| {
+                let about = said.about.clone().or_else(|| about.borrow().clone());
+                say(Happening::Said(number, Said { about, ..said }));
+            }
+        };
+        tasks.spawn_local(complain(pipes.stderr, Rc::clone(&stderr), hear(runner), said));
         tasks.spawn_local(follow(Rc::clone(&leader), hear(runner)));
         Self {
             input: Some((sender, writing)),
             stderr,
+            about,
             leader,
             _tasks: tasks,
             _mark: mark,
@@ -161,6 +177,14 @@ impl Running {
     /// Sends a signal to its group.
     pub fn signal(&self, signal: Signal) {
         self.leader.signal(signal);
+    }
+
+    /// Whom or what its words are about from now on.
+    pub fn set_about(&self, about: Option<&Arc<str>>) {
+        let mut now = self.about.borrow_mut();
+        if now.as_ref() != about {
+            *now = about.cloned();
+        }
     }
 
     /// Its last lines on standard error.
@@ -208,6 +232,8 @@ async fn read(mut pipe: ChildStdout, max_frame: usize, ear: Ear) {
             break;
         }
         lines.push(chunk.get(..read).unwrap_or_default());
+        // What it said before it answered is heard before the answer, and so belongs to that call.
+        tokio::task::yield_now().await;
         while let Some(line) = lines.next_line() {
             match line {
                 Ok(line) => ear.tell(Event::Line(line)).await,
@@ -226,10 +252,9 @@ async fn complain(
     mut pipe: ChildStderr,
     stderr: Rc<RefCell<Stderr>>,
     ear: Ear,
-    say: impl Fn(Happening) + 'static,
+    mut said: impl FnMut(Said),
 ) {
     let mut chunk = vec![0; CHUNK];
-    let mut said = |line| say(Happening::Said(ear.number, line));
     loop {
         let read = pipe.read(&mut chunk).await.unwrap_or(0);
         let now = Instant::now().into_std();

@@ -25,6 +25,8 @@ pub struct ProviderSettings {
     pub name: String,
     /// The program; an absolute path.
     pub program: PathBuf,
+    /// Its arguments; those of this protocol have none, but a program may serve in several ways.
+    pub arguments: Vec<OsString>,
     /// A command put in front of the program: a sandbox tool and its arguments.
     pub wrapper: Vec<OsString>,
     /// What must be true of the program before it is started.
@@ -37,6 +39,9 @@ pub struct ProviderSettings {
     pub max_in_flight: NonZeroUsize,
     /// How many processes serve this one name.
     pub instances: NonZeroUsize,
+    /// As many processes as it takes to have so many calls open, each with as many as it declares; goes before `instances`, which
+    /// is for whoever knows how many that is.
+    pub at_once: Option<NonZeroUsize>,
     /// How many calls may wait for their turn.
     pub queue: usize,
     /// Where processes start; none is this process's own directory.
@@ -70,12 +75,14 @@ impl ProviderSettings {
         Self {
             name: name.into(),
             program: program.into(),
+            arguments: Vec::new(),
             wrapper: Vec::new(),
             trust: Trust::default(),
             config: Members::new(),
             timeouts: Timeouts::default(),
             max_in_flight: NonZeroUsize::new(DEFAULT_IN_FLIGHT).unwrap_or(NonZeroUsize::MIN),
             instances: NonZeroUsize::MIN,
+            at_once: None,
             queue: DEFAULT_QUEUE,
             directory: None,
             environment: Vec::new(),

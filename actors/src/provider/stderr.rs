@@ -1,6 +1,7 @@
 //! What a provider writes to standard error: lines of bounded length and rate, understood and made harmless (provider.md D12, F9).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quartermaster_proto::provider::{Level, Lines, LogReader, Overlong, Value};
@@ -17,6 +18,9 @@ const TAIL: usize = 40;
 /// The most of one kept line, in characters.
 const TAIL_LINE: usize = 512;
 
+/// A line that is an object may say with this member whom it is about.
+const HOST: &str = "host";
+
 /// One line, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
@@ -24,6 +28,10 @@ pub struct Said {
     pub level: Level,
     /// The text; masked and without anything that could forge a line.
     pub text: String,
+    /// Whom or what it is about, when only one call was open on its process.
+    pub about: Option<Arc<str>>,
+    /// So many more lines were not logged; the text says so, too.
+    pub dropped: u64,
 }
 
 /// Takes the bytes of one process's standard error and gives back lines. Pure.
@@ -76,7 +84,9 @@ impl Stderr {
     fn line(&mut self, line: &[u8], now: Instant, say: &mut impl FnMut(Said)) {
         let event = self.reader.read(line);
         let mut text = event.message;
-        for (name, value) in &event.fields {
+        let about = event.fields.iter().find(|(name, _)| *name == HOST).and_then(|(_, value)| value.as_str());
+        let about = about.map(|about| Arc::from(printable(self.masks.text(about).as_bytes())));
+        for (name, value) in event.fields.iter().filter(|(name, _)| *name != HOST || about.is_none()) {
             let value = value.as_str().map_or_else(|| Value::to_json(value), str::to_owned);
             text = format!("{text} {name}={value}");
         }
@@ -99,15 +109,15 @@ impl Stderr {
         if self.in_second > MAX_RATE {
             self.dropped += 1;
         } else {
-            say(Said { level: event.level, text });
+            say(Said { level: event.level, text, about, dropped: 0 });
         }
     }
 
     fn own_up(&mut self, say: &mut impl FnMut(Said)) {
         if self.dropped > 0 {
-            let text = format!("… {} more lines not logged", self.dropped);
-            self.dropped = 0;
-            say(Said { level: Level::Warn, text });
+            let dropped = std::mem::take(&mut self.dropped);
+            let text = format!("… {dropped} more lines not logged");
+            say(Said { level: Level::Warn, text, about: None, dropped });
         }
     }
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod lines;
+mod providers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -262,6 +263,7 @@ async fn the_series_of_an_election_are_there_for_those_who_take_part() {
 #[actix::test]
 async fn the_page_for_operators_lists_every_family_and_no_other() {
     let scraper = Scraper::over(Recorder::in_election("lab", "prov1").unwrap()).await;
+    providers::called(&scraper.recorder);
     let families: BTreeSet<String> = scraper.scrape().await.types.into_keys().collect();
     let prefixes = ["choria_provisioner_", "choria_election_", "quartermaster_", "process_"];
     let listed = PAGE.lines().filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next());

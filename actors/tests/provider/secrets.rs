@@ -152,7 +152,7 @@ async fn a_call_tells_where_it_comes_from_to_a_provider_that_wants_to_know() {
         let Some(site) = provider(&format!("serve({schema}, lambda id, params: ok(id))")) else { return };
         let bench = site.run();
         let action = Action { action: "do".to_owned(), context: Some(context.clone()), ..Action::default() };
-        limited(bench.handle.call(Call { ask: Ask::Execute(action), timeout: None }, None)).await.unwrap();
+        limited(bench.handle.call(Call { ask: Ask::Execute(action), timeout: None, about: None }, None)).await.unwrap();
         bench.close().await;
         let sent = bench.received()[2].clone();
         let part = r#""x_call":{"run":"r","step":"www","attempt":1,"key":"r/www","deadline_ms":600000}"#;
@@ -168,7 +168,7 @@ def other(frame):
     else: ok(frame["id"], {"diagnostics": [{"severity": "error", "path": ["ttl"], "message": "ttl below 30"}]})
 serve(declaring(lookup=True, validate=True), None, other=other)
 "#;
-    let ask = |ask| Call { ask, timeout: None };
+    let ask = |ask| Call { ask, timeout: None, about: None };
     let Some(site) = provider(text) else { return };
     let bench = site.run();
     let found = limited(bench.handle.call(ask(Ask::Lookup("r/www".to_owned())), None)).await.unwrap();

@@ -153,7 +153,7 @@ pub fn json(members: &Members) -> String {
 /// An action with its undo asked for.
 pub fn undoable(action: &str, attrs: &str) -> Call {
     let action = Action { action: action.to_owned(), attrs: members(attrs), undo: true, context: None };
-    Call { ask: Ask::Execute(action), timeout: None }
+    Call { ask: Ask::Execute(action), timeout: None, about: None }
 }
 
 pub fn executed(answer: Answer) -> Executed {

@@ -7,9 +7,12 @@ use serde_json::{Deserializer, value::RawValue};
 
 use super::{
     claims::ServerClaimsOrder,
-    value::{HelperReplyError, Value},
+    value::{HelperReplyError, Source, Value},
 };
-use crate::json::{self, JsonError, Limits};
+use crate::{
+    json::{self, JsonError, Limits},
+    provider,
+};
 
 /// The bounds of a reply. Its length is bounded by whoever read it from the helper.
 const LIMITS: Limits = Limits { max_bytes: usize::MAX, max_depth: 64, max_items: 200_000 };
@@ -68,7 +71,18 @@ impl fmt::Debug for HelperReply {
 pub fn decode_reply(bytes: &[u8]) -> Result<HelperReply, HelperReplyError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| HelperReplyError::NotUtf8 { offset: error.valid_up_to() })?;
-    let value = Value::reply(only_object(text)?);
+    reply(&Value::reply(Source::Text(only_object(text)?)))
+}
+
+/// The reply of a helper that is a provider: the outputs of its action `provision`, by the same rules.
+///
+/// # Errors
+/// [`HelperReplyError::Type`], naming the key path.
+pub fn reply_of_outputs(outputs: &provider::Value) -> Result<HelperReply, HelperReplyError> {
+    reply(&Value::reply(Source::Read(outputs)))
+}
+
+fn reply(value: &Value<'_>) -> Result<HelperReply, HelperReplyError> {
     let members = value.members()?;
     let member = |key| value.member(&members, key);
     let flag = |key| member(key).map_or(Ok(false), |value| value.bool());

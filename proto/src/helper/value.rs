@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     json::{self, JsonError},
+    provider::Value as Read,
     text::escape_bounded,
 };
 
@@ -69,15 +70,77 @@ const MAX_KEY: usize = 80;
 /// One value of the reply and the path to it.
 pub(super) struct Value<'a> {
     path: Cow<'static, str>,
-    raw: &'a str,
+    source: Source<'a>,
+}
+
+/// Where a value stands: in the helper's text, or among the outputs of a provider, which have been read already.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    Text(&'a str),
+    Read(&'a Read),
 }
 
 /// The values of one object by key; of a repeated key the last stands, as in the peer.
-type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+type Members<'a> = BTreeMap<Cow<'a, str>, Source<'a>>;
+
+impl<'a> Source<'a> {
+    fn type_name(self) -> &'static str {
+        match self {
+            Self::Text(raw) => json::type_name(raw),
+            Self::Read(Read::Null) => "null",
+            Self::Read(Read::Bool(_)) => "bool",
+            Self::Read(Read::Number(_)) => "number",
+            Self::Read(Read::String(_)) => "string",
+            Self::Read(Read::List(_)) => "list",
+            Self::Read(Read::Object(_)) => "object",
+        }
+    }
+
+    fn string(self) -> Option<String> {
+        match self {
+            Self::Text(raw) => read(raw),
+            Self::Read(value) => value.as_str().map(str::to_owned),
+        }
+    }
+
+    fn bool(self) -> Option<bool> {
+        match self {
+            Self::Text(raw) => read(raw),
+            Self::Read(value) => value.as_bool(),
+        }
+    }
+
+    fn members(self) -> Option<Members<'a>> {
+        match self {
+            Self::Text(raw) if json::type_name(raw) == "object" => {
+                let members = read::<BTreeMap<Cow<'a, str>, &'a RawValue>>(raw)?;
+                Some(members.into_iter().map(|(key, raw)| (key, Self::Text(raw.get()))).collect())
+            }
+            Self::Text(_) => None,
+            Self::Read(value) => {
+                let members = value.as_object()?.iter();
+                Some(members.map(|(key, value)| (Cow::Borrowed(key.as_str()), Self::Read(value))).collect())
+            }
+        }
+    }
+
+    fn items(self) -> Option<Vec<Self>> {
+        match self {
+            Self::Text(raw) => {
+                Some(read::<Vec<&'a RawValue>>(raw)?.into_iter().map(|raw| Self::Text(raw.get())).collect())
+            }
+            Self::Read(value) => Some(value.as_list()?.iter().map(Self::Read).collect()),
+        }
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(raw: &'a str) -> Option<T> {
+    serde_json::from_str(raw).ok()
+}
 
 impl<'a> Value<'a> {
-    pub fn reply(raw: &'a str) -> Self {
-        Self { path: Cow::Borrowed("reply"), raw }
+    pub const fn reply(source: Source<'a>) -> Self {
+        Self { path: Cow::Borrowed("reply"), source }
     }
 
     fn wrong(&self, expected: &'static str) -> HelperReplyError {
@@ -86,39 +149,39 @@ impl<'a> Value<'a> {
 
     /// The type found, with the value where it is short and cannot be a secret.
     fn found(&self) -> String {
-        let name = json::type_name(self.raw);
+        let name = self.source.type_name();
+        let value = match self.source {
+            Source::Text(raw) => Cow::Borrowed(raw),
+            Source::Read(value @ (Read::Number(_) | Read::Bool(_))) => Cow::Owned(value.to_json()),
+            Source::Read(_) => Cow::Borrowed(""),
+        };
         match name {
-            "number" | "bool" if !is_sensitive(&self.path) => {
-                format!("{name} {}", escape_bounded(self.raw, 24))
-            }
+            "number" | "bool" if !is_sensitive(&self.path) => format!("{name} {}", escape_bounded(&value, 24)),
             _ => name.to_owned(),
         }
     }
 
-    fn read<T: Deserialize<'a>>(&self, expected: &'static str) -> Result<T, HelperReplyError> {
-        serde_json::from_str(self.raw).map_err(|_| self.wrong(expected))
-    }
-
     pub fn is_null(&self) -> bool {
-        self.raw == "null"
+        self.source.type_name() == "null"
     }
 
     pub fn string(&self) -> Result<String, HelperReplyError> {
-        self.read("a string")
+        self.source.string().ok_or_else(|| self.wrong("a string"))
     }
 
     pub fn bool(&self) -> Result<bool, HelperReplyError> {
-        self.read("a boolean")
+        self.source.bool().ok_or_else(|| self.wrong("a boolean"))
     }
 
     /// A date as whole seconds: a number, or a number inside a string, as the peer's token library takes both.
     pub fn seconds(&self) -> Result<i64, HelperReplyError> {
         const EXPECTED: &str = "a number of seconds since 1970";
-        let text: Cow<'_, str> = match json::type_name(self.raw) {
-            "number" => self.raw.into(),
-            "string" => self.read(EXPECTED)?,
-            _ => return Err(self.wrong(EXPECTED)),
+        let text: Option<Cow<'_, str>> = match self.source {
+            Source::Text(raw) if json::type_name(raw) == "number" => Some(raw.into()),
+            Source::Read(Read::Number(number)) => Some(number.as_str().into()),
+            source => source.string().map(Cow::Owned),
         };
+        let text = text.ok_or_else(|| self.wrong(EXPECTED))?;
         if let Ok(seconds) = text.parse() {
             return Ok(seconds);
         }
@@ -130,40 +193,36 @@ impl<'a> Value<'a> {
     }
 
     pub fn members(&self) -> Result<Members<'a>, HelperReplyError> {
-        const EXPECTED: &str = "an object";
-        if json::type_name(self.raw) == "object" { self.read(EXPECTED) } else { Err(self.wrong(EXPECTED)) }
+        self.source.members().ok_or_else(|| self.wrong("an object"))
     }
 
     /// The member under a fixed key, unless absent or null.
     pub fn member(&self, members: &Members<'a>, key: &'static str) -> Option<Value<'a>> {
-        let raw = members.get(key)?.get();
+        let source = *members.get(key)?;
         let path = match &*self.path {
             "reply" => Cow::Borrowed(key),
             path => Cow::Owned(format!("{path}.{key}")),
         };
-        Some(Value { path, raw }).filter(|value| !value.is_null())
+        Some(Value { path, source }).filter(|value| !value.is_null())
     }
 
     /// An object whose values are all strings.
     pub fn string_map(&self) -> Result<BTreeMap<String, String>, HelperReplyError> {
-        self.members()?
-            .into_iter()
-            .map(|(key, raw)| {
+        let each = |(key, source): (Cow<'a, str>, Source<'a>)| match source.string() {
+            Some(text) => Ok((key.into_owned(), text)),
+            None => {
                 let path = Cow::Owned(format!("{}[\"{}\"]", self.path, escape_bounded(&key, MAX_KEY)));
-                Ok((key.into_owned(), Value { path, raw: raw.get() }.string()?))
-            })
-            .collect()
+                Err(Value { path, source }.wrong("a string"))
+            }
+        };
+        self.members()?.into_iter().map(each).collect()
     }
 
     /// A list whose items are all strings.
     pub fn string_list(&self) -> Result<Vec<String>, HelperReplyError> {
-        self.read::<Vec<&'a RawValue>>("a list")?
-            .into_iter()
-            .enumerate()
-            .map(|(index, raw)| {
-                Value { path: format!("{}[{index}]", self.path).into(), raw: raw.get() }.string()
-            })
-            .collect()
+        let items = self.source.items().ok_or_else(|| self.wrong("a list"))?;
+        let each = |(index, source)| Value { path: format!("{}[{index}]", self.path).into(), source }.string();
+        items.into_iter().enumerate().map(each).collect()
     }
 }
 

@@ -14,7 +14,7 @@ use super::wire::{
 };
 
 /// The bounds of a frame.
-const LIMITS: Limits = Limits { max_bytes: 16 * 1024 * 1024, max_depth: 128, max_items: 2_000_000 };
+const LIMITS: Limits = Limits::PROVIDER;
 
 /// What a provider does. One call at a time; what it declares beyond the common protocol it has to serve by itself.
 pub trait Provider {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use quartermaster_proto::provider::{
-    Body, ErrorCode, Frame, FrameError, HostCode, Invocation, Progress, ProviderError, Read, Reply, Schema,
+    Body, ErrorCode, Executed, Frame, FrameError, HostCode, Invocation, Progress, ProviderError, Read, Reply, Schema,
     Warning, decode,
 };
 
 use super::super::error::{CallError, Outcome};
 use super::super::frames::{self, Terms};
-use super::super::messages::{Action, Answer, Ask};
+use super::super::messages::{Answer, Ask};
 use super::super::open::Open;
 use super::state::{Conversation, Ending, Phase, Talk};
 
@@ -36,6 +36,7 @@ impl Conversation {
                 if error.is_stray() && self.settings.compat.log_stray_stdout && !self.is_starting() =>
             {
                 let shown = self.excerpt(line);
+                self.wants.push(Talk::BadFrame);
                 self.wants.push(Talk::Odd(format!("wrote a line that is no frame: {shown}")));
             }
             Err(error) => self.bad_frame(&error, line, now),
@@ -111,33 +112,12 @@ impl Conversation {
         };
         match &open.call.ask {
             Ask::Execute(action) => {
-                let Read { value: done, mut warnings } =
-                    body.execute().map_err(|error| self.told(failed(error), action))?;
-                let Some(terms) = &self.terms else { return Ok(Answer::Executed(done)) };
-                frames::cover_undo(&done.undo, terms, &self.masks);
-                let known = |name: &str| terms.schema.actions.contains_key(name);
-                warnings.extend(Invocation::undeclared(&done.undo, known));
-                let checked = frames::outputs(terms, &action.action, done, &self.settings, &self.masks);
-                self.remark(&warnings);
-                let (done, complaint) = checked;
-                match complaint {
-                    Some(what) if self.settings.strict_outputs => {
-                        let message = format!(
-                            "provider `{}`: the outputs of `{}` are not as declared: {what}",
-                            self.settings.name, action.action
-                        );
-                        let mut error = CallError::host(Outcome::Failed, HostCode::BadOutputs, message);
-                        // The effect has happened, and this is what takes it back.
-                        error.error.more.undo = done.undo;
-                        Err(error)
-                    }
-                    Some(what) => {
-                        let what = format!("the outputs of `{}` are not as declared: {what}", action.action);
-                        self.wants.push(Talk::Odd(what));
-                        Ok(Answer::Executed(done))
-                    }
-                    None => Ok(Answer::Executed(done)),
-                }
+                let read = body.execute().map_err(|error| self.told(failed(error), action.undo))?;
+                self.executed(read, &action.action)
+            }
+            Ask::Relay(relayed) => {
+                let read = body.execute().map_err(|error| self.told(failed(error), false))?;
+                self.executed(read, &relayed.action)
             }
             Ask::Lookup(_) => {
                 let Read { value, warnings } = body.lookup().map_err(failed)?;
@@ -148,13 +128,34 @@ impl Conversation {
         }
     }
 
+    fn executed(&mut self, read: Read<Executed>, action: &str) -> Result<Answer, CallError> {
+        let Read { value: done, mut warnings } = read;
+        let Some(terms) = &self.terms else { return Ok(Answer::Executed(done)) };
+        frames::cover_undo(&done.undo, terms, &self.masks);
+        let known = |name: &str| terms.schema.actions.contains_key(name);
+        warnings.extend(Invocation::undeclared(&done.undo, known));
+        let (done, complaint) = frames::outputs(terms, action, done, &self.settings, &self.masks);
+        self.remark(&warnings);
+        let Some(what) = complaint else { return Ok(Answer::Executed(done)) };
+        let what = format!("the outputs of `{action}` are not as declared: {what}");
+        if self.settings.strict_outputs {
+            let message = format!("provider `{}`: {what}", self.settings.name);
+            let mut error = CallError::host(Outcome::Failed, HostCode::BadOutputs, message);
+            // The effect has happened, and this is what takes it back.
+            error.error.more.undo = done.undo;
+            return Err(error);
+        }
+        self.wants.push(Talk::Odd(what));
+        Ok(Answer::Executed(done))
+    }
+
     /// A provider's error, with what else there is to say about it.
-    fn told(&self, mut error: CallError, action: &Action) -> CallError {
+    fn told(&self, mut error: CallError, undo: bool) -> CallError {
         if let Some(terms) = &self.terms {
             frames::cover_undo(&error.error.more.undo, terms, &self.masks);
         }
         // Whether it stumbled over the wish for an undo, and whether anything was done, cannot be known: so nothing is repeated.
-        if action.undo && self.settings.compat.undo && *error.code() == ErrorCode::InvalidRequest {
+        if undo && self.settings.compat.undo && *error.code() == ErrorCode::InvalidRequest {
             let hint = "if it does not know `undo`, set `compat.undo: never`";
             let detail =
                 error.error.detail.take().map_or_else(|| hint.to_owned(), |said| format!("{said}; {hint}"));
@@ -247,6 +248,7 @@ impl Conversation {
 
     /// Nothing the process says can be trusted any more.
     fn fail_all(&mut self, error: &CallError, now: Instant) {
+        self.wants.push(Talk::BadFrame);
         if self.is_starting() {
             self.refuse_start(error.clone().not_sent(), now);
             return;

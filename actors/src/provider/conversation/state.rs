@@ -74,6 +74,8 @@ pub enum Talk {
     Progress(Ticket, Progress),
     /// Something odd that changes nothing.
     Odd(String),
+    /// A line that is no frame, or a frame that answers nothing.
+    BadFrame,
     /// An answer that nobody waits for any more.
     Late,
     /// Described and configured.
@@ -198,6 +200,12 @@ impl Conversation {
     /// How many calls are open.
     pub fn open(&self) -> usize {
         self.open.len()
+    }
+
+    /// Whom or what its only open call is for.
+    pub fn about(&self) -> Option<&Arc<str>> {
+        let mut open = self.open.values();
+        open.next().filter(|_| self.open.len() == 1)?.call.about.as_ref()
     }
 
     /// Described, configured, and not ending.

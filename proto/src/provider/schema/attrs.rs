@@ -18,6 +18,7 @@ impl ActionSchema {
     /// What is not as declared. The action was done all the same.
     pub fn check_outputs(&self, outputs: &Members) -> Result<(), Vec<Complaint>> {
         match &self.outputs {
+            Some(declared) if declared.ty == Type::Any => Ok(()),
             Some(declared) => {
                 validate_at(Path::default(), &declared.ty, &Value::Object(outputs.clone())).map(|_| ())
             }

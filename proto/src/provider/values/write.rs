@@ -21,8 +21,10 @@ pub enum Part<'a> {
     Count(u64),
     /// A flag.
     Flag(bool),
+    /// A value that is JSON text already, nothing but one value.
+    Json(&'a str),
     /// An object whose names stand in the order given.
-    Fields(Vec<(&'static str, Part<'a>)>),
+    Fields(Vec<(&'a str, Part<'a>)>),
     /// A list.
     List(Vec<Part<'a>>),
 }
@@ -119,6 +121,7 @@ fn emit<S: Sink>(part: &Part<'_>, out: &mut S) {
         Part::Int(number) => out.put(&number.to_string()),
         Part::Count(number) => out.put(&number.to_string()),
         Part::Flag(flag) => out.put(if *flag { "true" } else { "false" }),
+        Part::Json(text) => emit_json(text, out),
         Part::Fields(fields) => emit_object(fields.iter().map(|(name, part)| (*name, part)), emit, out),
         Part::List(items) => emit_list(items.iter(), emit, out),
     }
@@ -165,6 +168,38 @@ fn emit_object<'a, T: 'a, S: Sink>(
     out.nest(false);
 }
 
+/// JSON text, which may stand in a line as it is but for line ends around its values and what [`emit_text`] escapes: those characters
+/// can only stand inside strings.
+fn emit_json<S: Sink>(text: &str, out: &mut S) {
+    // The two bytes with which all characters begin that are escaped.
+    let is_plain = |byte: u8| byte >= b' ' && !matches!(byte, 0x7f | 0xc2 | 0xe2);
+    if text.bytes().all(is_plain) {
+        out.put(text);
+        return;
+    }
+    let special = |character: char| matches!(character, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}');
+    let mut rest = text;
+    while let Some(at) = rest.find(special) {
+        let (plain, after) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        out.put(plain);
+        let mut after = after.chars();
+        match after.next() {
+            Some(space) if space < ' ' => out.put(" "),
+            Some(other) => emit_escape(other, out),
+            None => {}
+        }
+        rest = after.as_str();
+    }
+    out.put(rest);
+}
+
+fn emit_escape<S: Sink>(character: char, out: &mut S) {
+    let mut escape = String::with_capacity(6);
+    // Writing to a string cannot fail.
+    let _ = write!(escape, "\\u{:04x}", u32::from(character));
+    out.put(&escape);
+}
+
 /// A JSON string. Besides what JSON demands, the characters are escaped that some runtimes take for the end of a line (next line,
 /// line separator, paragraph separator) or some terminal for a command.
 fn emit_text<S: Sink>(text: &str, out: &mut S) {
@@ -183,12 +218,7 @@ fn emit_text<S: Sink>(text: &str, out: &mut S) {
             Some('\t') => out.put("\\t"),
             Some('\u{8}') => out.put("\\b"),
             Some('\u{c}') => out.put("\\f"),
-            Some(other) => {
-                let mut escape = String::with_capacity(6);
-                // Writing to a string cannot fail.
-                let _ = write!(escape, "\\u{:04x}", u32::from(other));
-                out.put(&escape);
-            }
+            Some(other) => emit_escape(other, out),
             None => {}
         }
         rest = after.as_str();

@@ -12,6 +12,7 @@ mod log;
 mod mask;
 pub(super) mod names;
 mod note;
+mod relay;
 mod request;
 mod warning;
 
@@ -27,6 +28,7 @@ pub use log::{Level, LogEvent, LogReader};
 pub(super) use mask::MASKED;
 pub use mask::{Mask, excerpt};
 pub use note::{Cancel, Progress, encode_cancel, encode_progress};
+pub use relay::{Relay, encode_relay};
 pub use request::{Call, CallContext, Configure, EncodeError, Execute, Request, Validate, encode};
 pub(super) use warning::shown;
 pub use warning::{Read, Warning};

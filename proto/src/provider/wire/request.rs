@@ -136,7 +136,7 @@ pub fn encode(request: &Request, limits: &Limits) -> Result<Zeroizing<Vec<u8>>, 
 
 /// A frame of these fields.
 pub fn encode_frame(
-    fields: Vec<(&'static str, Part<'_>)>,
+    fields: Vec<(&str, Part<'_>)>,
     limits: &Limits,
 ) -> Result<Zeroizing<Vec<u8>>, EncodeError> {
     let frame = Part::Fields(fields);
@@ -194,7 +194,7 @@ impl Call {
 }
 
 impl CallContext {
-    fn to_part(&self) -> Part<'_> {
+    pub(super) fn to_part(&self) -> Part<'_> {
         let mut fields = vec![
             (names::RUN, Part::Text(&self.run)),
             (names::STEP, Part::Text(&self.step)),

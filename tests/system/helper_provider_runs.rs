@@ -1,0 +1,144 @@
+//! A helper that is a provider: a real broker, emulated servers, `quartermaster run`, and a Python program that lives on.
+
+use std::collections::BTreeSet;
+
+use rustix::process::Signal;
+
+use super::helper_provider_site::Provided;
+use super::prove_site::PATIENCE;
+use super::support::eventually;
+
+#[tokio::test]
+async fn one_process_for_each_worker_decides_about_every_server() {
+    let Some(provided) = Provided::new("serve()") else { return };
+    let mut process = provided.site.run();
+    process.ready().await;
+    assert!(provided.noted("started").is_empty(), "nothing is started before there is a server");
+    let fleet = provided.site.servers("web", 200, |_| ()).await;
+    fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
+
+    assert_eq!(provided.noted("asked").len(), 200);
+    assert!((1..=2).contains(&provided.noted("started").len()), "{:?}", provided.noted("started"));
+    let first = provided.noted("received")[..2].join("\n");
+    assert_eq!(
+        first,
+        "{\"id\":1,\"method\":\"describe\",\"params\":{}}\n{\"id\":2,\"method\":\"configure\",\"params\":{\"config\":{}}}"
+    );
+    assert_eq!(process.metric("choria_provisioner_helper_time_count"), 200);
+    assert_eq!(process.metric("choria_provisioner_helper_errors"), 0);
+    let calls = "quartermaster_provider_calls_total";
+    let label = "action=\"provision\",code=\"ok\",method=\"execute\",provider=\"helper\"";
+    assert_eq!(process.metric_with(calls, label), 200, "{:?}", process.series());
+
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait(PATIENCE).await.code(), Some(0), "{}", process.log());
+    assert_eq!(provided.noted("ended").len(), provided.noted("started").len(), "each was asked to end");
+    assert_eq!(provided.processes(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_provider_that_crashes_is_started_again_while_servers_wait() {
+    let body = "\
+def crash(host, attrs):
+    if host.startswith('crash') and first(host):
+        print('going down with', host, file=sys.stderr, flush=True)
+        os._exit(7)
+    return decide(host, attrs)
+serve(decide=crash)";
+    let Some(provided) = Provided::new(body) else { return };
+    provided.site.yaml("workers: 1");
+    let mut process = provided.site.run();
+    process.ready().await;
+    let fleet = provided.site.servers("web", 30, |_| ()).await;
+    let crashing = provided.site.servers("crash", 2, |_| ()).await;
+    fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
+    crashing.wait_until_all_provisioned(PATIENCE).await.unwrap();
+
+    let log = process.log();
+    assert_eq!(provided.noted("started").len(), 3, "{log}");
+    assert_eq!(process.metric("choria_provisioner_helper_errors"), 2, "only those that it had in its hands: {log}");
+    assert_eq!(process.metric_with("quartermaster_provider_restarts_total", "why=\"crashed\""), 2);
+    for host in ["crash1.example.net", "crash2.example.net"] {
+        let line = log.lines().find(|line| line.contains("going down with") && line.contains(host));
+        assert!(line.is_some_and(|line| line.contains(&format!("host={host}"))), "{line:?}\n{log}");
+        assert!(
+            log.lines().any(|line| line.contains("Could not provision") && line.contains(host) && line.contains("status 7")),
+            "{log}"
+        );
+    }
+    assert_eq!(fleet.report().duplicate_configures + crashing.report().duplicate_configures, 0);
+}
+
+#[tokio::test]
+async fn a_provider_that_hangs_costs_its_server_the_time_limit_and_itself_its_process() {
+    let body = "\
+def hang(host, attrs):
+    if host.startswith('hang') and first(host):
+        note('grandchild', str(subprocess.Popen(['sleep', '600']).pid))
+        time.sleep(600)
+    return decide(host, attrs)
+serve(decide=hang)";
+    let Some(provided) = Provided::new(body) else { return };
+    provided.site.yaml("helper_timeout: 1s");
+    let mut process = provided.site.run();
+    process.ready().await;
+    let fleet = provided.site.servers("web", 30, |_| ()).await;
+    let hanging = provided.site.servers("hang", 3, |_| ()).await;
+    fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
+    hanging.wait_until_all_provisioned(PATIENCE).await.unwrap();
+    let log = process.log();
+    assert_eq!(process.metric("choria_provisioner_helper_errors"), 3, "{log}");
+    assert_eq!(process.metric_with("quartermaster_provider_restarts_total", "why=\"replaced\""), 3);
+    assert_eq!(log.matches("it did not finish within 1s").count() / 3, 2, "the run and the cycle say so: {log}");
+    for pid in provided.noted("grandchild") {
+        let proc = format!("/proc/{pid}");
+        eventually("what it started is gone with it", || !std::path::Path::new(&proc).exists()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_floods_both_its_outputs_loses_no_server() {
+    let body = "\
+def flood(host, attrs):
+    if host.startswith('loud'):
+        for _ in range(20000):
+            sys.stderr.write('all work and no play makes for a dull provider\\n')
+        sys.stderr.flush()
+    if host.startswith('stray') and first(host):
+        with lock:
+            sys.stdout.write('x' * 3000000 + '\\n')
+            sys.stdout.flush()
+    return decide(host, attrs)
+serve(decide=flood)";
+    let Some(provided) = Provided::new(body) else { return };
+    let mut process = provided.site.run();
+    process.ready().await;
+    let loud = provided.site.servers("loud", 10, |_| ()).await;
+    let stray = provided.site.servers("stray", 2, |_| ()).await;
+    loud.wait_until_all_provisioned(PATIENCE).await.unwrap();
+    stray.wait_until_all_provisioned(PATIENCE).await.unwrap();
+    assert!(process.metric("quartermaster_provider_stderr_dropped_total") > 0);
+    assert_eq!(process.metric("quartermaster_provider_bad_frames_total"), 2, "{}", process.log());
+    assert!(process.log().len() < 8 << 20, "{}", process.log().len());
+}
+
+#[tokio::test]
+async fn a_provider_that_declares_how_much_it_takes_is_one_process_with_as_many_calls_open() {
+    let body = "\
+both = threading.Barrier(8)
+def together(host, attrs):
+    both.wait(60)
+    return decide(host, attrs)
+serve(dict(SCHEMA, x_extensions={'max_in_flight': 8, 'call_context': True}), together, threads=True)";
+    let Some(provided) = Provided::new(body) else { return };
+    provided.site.yaml("workers: 8\nhelper_timeout: 30s");
+    let mut process = provided.site.run();
+    process.ready().await;
+    let fleet = provided.site.servers("web", 80, |_| ()).await;
+    fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
+    assert_eq!(provided.noted("started").len(), 1);
+    let received = provided.noted("received");
+    let keys: BTreeSet<&str> =
+        received.iter().filter_map(|line| Some(line.split_once("\"key\":\"")?.1.split_once('"')?.0)).collect();
+    assert_eq!(keys.len(), 80, "each call says which server it is about: {}", received[2]);
+}
