@@ -82,7 +82,8 @@ fn provider(delay_ms: u64, serial: bool, change: impl FnOnce(&mut ProviderSettin
 
 /// What a helper is given about one server: some kilobytes, most of them the inventory.
 fn server(number: usize) -> Call {
-    let facts: Vec<String> = (0..60).map(|fact| format!("\\\"fact_{fact}\\\":\\\"value {fact}\\\"")).collect();
+    let facts: Vec<String> =
+        (0..60).map(|fact| format!("\\\"fact_{fact}\\\":\\\"value {fact}\\\"")).collect();
     let attrs = format!(
         "{{\"identity\":\"web{number}.example.net\",\"csr\":null,\"ed25519_pubkey\":null,\"inventory\":\"{{\\\"facts\\\":{{{}}}}}\",\"jwt\":null}}",
         facts.join(",")

@@ -48,7 +48,8 @@ impl Bench {
         let sink = Arc::clone(&facts);
         let (state, run_state) = watch::channel(RunState::working());
         let record = Arc::new(move |fact| sink.lock().unwrap().push(fact));
-        let parts = Arc::new(HelperParts::new(script.settings.clone(), run_state, record, Orphans::unadopted()));
+        let parts =
+            Arc::new(HelperParts::new(script.settings.clone(), run_state, record, Orphans::unadopted()));
         let slot = Slot::new("helper", 16);
         let handle = HelperHandle::new(slot.clone(), Arc::clone(&parts));
         let policy = RestartPolicy::new(Duration::from_millis(5), Duration::from_millis(5), 0.0).unwrap();

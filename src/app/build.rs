@@ -49,7 +49,11 @@ pub(super) struct Parts {
 }
 
 /// Makes every handle and every owner's record; nothing runs yet.
-pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, options: &RunOptions) -> Result<Parts, AppError> {
+pub(super) fn build(
+    config: &Arc<Config>,
+    host_ping_every: Duration,
+    options: &RunOptions,
+) -> Result<Parts, AppError> {
     let trace = options.trace_wire.as_deref().map(TraceFile::create).transpose()?;
     let elected = config.cluster == ClusterMode::Election;
     let recorder = recorder(config, elected)?;
@@ -151,7 +155,19 @@ pub(super) fn build(config: &Arc<Config>, host_ping_every: Duration, options: &R
         fleet: fleet_slot,
         discovery: discovery_slot,
     };
-    Ok(Parts { recorder, control, fleet, journal, link, metrics, cluster, service, providers, positions, wards })
+    Ok(Parts {
+        recorder,
+        control,
+        fleet,
+        journal,
+        link,
+        metrics,
+        cluster,
+        service,
+        providers,
+        positions,
+        wards,
+    })
 }
 
 fn recorder(config: &Config, elected: bool) -> Result<Recorder, AppError> {

@@ -34,7 +34,8 @@ pub fn examine_schema(config: &Config, faults: &mut Faults) {
             }
         }
         Err(error) => {
-            let said = error.stderr.last().map(|line| format!("; its last words: {line}")).unwrap_or_default();
+            let said =
+                error.stderr.last().map(|line| format!("; its last words: {line}")).unwrap_or_default();
             let help = "a provider prints its schema when its only argument is `schema`; an older helper goes on with \
                         `quartermaster provider wrap -- HELPER`";
             faults.missing(KEY, format!("{}{said}", error.message()), help);

@@ -98,11 +98,8 @@ async fn started(provider: &ProviderHandle, config: &Config) -> Result<(), NotTo
 }
 
 async fn provision(provider: &ProviderHandle, limit: Duration, input: &[u8]) -> Result<Value, NotTold> {
-    let relayed = Relayed {
-        action: PROVISION.to_owned(),
-        attrs: Zeroizing::new(input.to_vec()),
-        ..Relayed::default()
-    };
+    let relayed =
+        Relayed { action: PROVISION.to_owned(), attrs: Zeroizing::new(input.to_vec()), ..Relayed::default() };
     let call = Call { ask: Ask::Relay(relayed), timeout: Some(limit), about: None };
     match provider.call(call, None).await {
         Ok(Answer::Executed(done)) => Ok(Value::Object(done.outputs)),

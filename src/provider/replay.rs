@@ -106,10 +106,11 @@ fn same(recorded: &Value, asked: &Value) -> bool {
         }
         (Value::String(one), Value::String(other)) if one.contains("***") => {
             // Text around what was covered.
-            one.split("***").try_fold(other.as_str(), |rest, part| {
-                rest.find(part).and_then(|at| rest.get(at + part.len()..))
-            })
-            .is_some()
+            one.split("***")
+                .try_fold(other.as_str(), |rest, part| {
+                    rest.find(part).and_then(|at| rest.get(at + part.len()..))
+                })
+                .is_some()
         }
         _ => recorded == asked,
     }
@@ -133,7 +134,11 @@ fn pairs(file: &Path, provider: Option<&str>) -> std::io::Result<Vec<Pair>> {
             From::Host => {
                 let method = frame.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
                 let answer = ("result", Value::Null);
-                asked.push((traced.process, id, Pair { method, params: params(&frame), answer, played: false }));
+                asked.push((
+                    traced.process,
+                    id,
+                    Pair { method, params: params(&frame), answer, played: false },
+                ));
             }
             From::Provider => {
                 let Some(index) =

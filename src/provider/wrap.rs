@@ -30,8 +30,10 @@ const ANSWERS: usize = 16;
 
 /// Arguments of `quartermaster provider wrap`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "A configuration names it so:\n  helper: quartermaster provider wrap -- /opt/helpers/helper.rb --site london\n  \
-helper_protocol: provider\nWhen the last word of CMD is `schema`, only the schema is printed; a helper that needs that word last goes into a script.")]
+#[command(
+    after_help = "A configuration names it so:\n  helper: quartermaster provider wrap -- /opt/helpers/helper.rb --site london\n  \
+helper_protocol: provider\nWhen the last word of CMD is `schema`, only the schema is printed; a helper that needs that word last goes into a script."
+)]
 pub struct Args {
     /// Helpers that may run at once; the host's `workers` is the other bound
     #[arg(long, value_name = "N", default_value = "64")]
@@ -61,7 +63,9 @@ pub async fn run(args: &Args) -> Exit {
         },
     };
     if std::io::stdin().is_terminal() {
-        say("this is a provider: a host starts it and speaks to it. Set `helper_protocol: provider`, and `helper` to this command.\n");
+        say(
+            "this is a provider: a host starts it and speaks to it. Set `helper_protocol: provider`, and `helper` to this command.\n",
+        );
         return Exit::Failure;
     }
     let orphans = match Orphans::adopt() {
@@ -214,9 +218,7 @@ impl Wrap {
                 self.configured = true;
                 Ok(Body::empty())
             }
-            Call::Execute(_) => {
-                Err(ProviderError::new(ErrorCode::NotConfigured, "configure comes first"))
-            }
+            Call::Execute(_) => Err(ProviderError::new(ErrorCode::NotConfigured, "configure comes first")),
             other => {
                 let message = format!("no such method: {}", other.method());
                 Err(ProviderError::new(ErrorCode::UnknownMethod, message))
@@ -226,7 +228,8 @@ impl Wrap {
 
     fn start(&mut self, id: CallId, execute: Execute) {
         let (helper, orphans) = (Rc::clone(&self.helper), self.orphans.clone());
-        let run = self.runs.spawn_local(async move { (id, provision(&helper, &orphans, &execute.attrs).await) });
+        let run =
+            self.runs.spawn_local(async move { (id, provision(&helper, &orphans, &execute.attrs).await) });
         self.open.insert(id, run);
     }
 
@@ -260,7 +263,8 @@ async fn provision(
 ) -> Result<Body, ProviderError> {
     let identity = attrs.get("identity").and_then(Value::as_str).unwrap_or_default();
     let failed = |error: &HelperError| ProviderError::new(ErrorCode::Failed, error.chain());
-    let run = execute(helper, orphans, &input(attrs), |line| complain(identity, &line));
+    let input = input(attrs);
+    let run = execute(helper, orphans, &input, |line| complain(identity, &line));
     let execution = run.await.map_err(|error| failed(&error))?;
     // Seen by the same rules as in the daemon, so that what is wrong is said in the same words.
     execution.reply(helper).map_err(|error| failed(&error))?;

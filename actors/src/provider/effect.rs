@@ -87,7 +87,11 @@ impl Note {
             Self::Odd(process, what) => Self::Odd(process, masks.text(&what)),
             Self::Crashed(process, why, delay) => Self::Crashed(process, masks.text(&why), delay),
             Self::Replaced(process, why) => Self::Replaced(process, masks.text(&why)),
-            same @ (Self::Ready(_) | Self::Late(_) | Self::BadFrame(_) | Self::Ended(_) | Self::Failed(..)) => same,
+            same @ (Self::Ready(_)
+            | Self::Late(_)
+            | Self::BadFrame(_)
+            | Self::Ended(_)
+            | Self::Failed(..)) => same,
         }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quartermaster_proto::provider::{
-    self as wire, Attrs, CallContext, Cancel, Complaint, Configure, Declared as _, EncodeError, ErrorCode, Execute,
-    Executed, Extension, HostHello, HostOffer, Invocation, Limits, Members, ProviderError, Request, Schema,
-    Validate, Value, encode, encode_cancel,
+    self as wire, Attrs, CallContext, Cancel, Complaint, Configure, Declared as _, EncodeError, ErrorCode,
+    Execute, Executed, Extension, HostHello, HostOffer, Invocation, Limits, Members, ProviderError, Request,
+    Schema, Validate, Value, encode, encode_cancel,
 };
 use quartermaster_proto::provider::{CallId, HostCode};
 use zeroize::Zeroizing;

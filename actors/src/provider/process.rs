@@ -248,12 +248,7 @@ async fn read(mut pipe: ChildStdout, max_frame: usize, ear: Ear) {
     ear.tell(Event::OutputClosed).await;
 }
 
-async fn complain(
-    mut pipe: ChildStderr,
-    stderr: Rc<RefCell<Stderr>>,
-    ear: Ear,
-    mut said: impl FnMut(Said),
-) {
+async fn complain(mut pipe: ChildStderr, stderr: Rc<RefCell<Stderr>>, ear: Ear, mut said: impl FnMut(Said)) {
     let mut chunk = vec![0; CHUNK];
     loop {
         let read = pipe.read(&mut chunk).await.unwrap_or(0);

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use quartermaster_proto::provider::{
-    ActionSchema, AnyEncoding, AttrSchema, CallContext, CallId, ErrorCode, Members, Relay, Schema, Type, Value,
-    encode_relay,
+    ActionSchema, AnyEncoding, AttrSchema, CallContext, CallId, ErrorCode, Members, Relay, Schema, Type,
+    Value, encode_relay,
 };
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
@@ -41,8 +41,8 @@ pub fn frame(
         let message = format!("provider `{}`, `{}`: {what}", settings.name, relayed.action);
         CallError::refused(ErrorCode::InvalidAttrs, message)
     };
-    let texts: Texts<'_> = serde_json::from_slice(&relayed.attrs)
-        .map_err(|_| refused("the attributes are no JSON object"))?;
+    let texts: Texts<'_> =
+        serde_json::from_slice(&relayed.attrs).map_err(|_| refused("the attributes are no JSON object"))?;
     if settings.compat.any_encoding == AnyEncoding::Plain
         && let Some(attrs) = as_they_stand(declared, &texts)
     {

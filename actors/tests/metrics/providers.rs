@@ -41,7 +41,9 @@ async fn check(before: Option<Happening>, what: Happening, expected: &[&str]) {
         .iter()
         .filter(|(name, _)| name.starts_with("quartermaster_") && !name.contains("_bucket"))
         .filter(|(name, value)| (old.value(name) - **value).abs() > 1e-12)
-        .map(|(name, value)| format!("{} {value}", name.replace(",site=\"lab\"", "").replace("quartermaster_provider_", "")))
+        .map(|(name, value)| {
+            format!("{} {value}", name.replace(",site=\"lab\"", "").replace("quartermaster_provider_", ""))
+        })
         .collect();
     assert_eq!(changed, expected.iter().map(|name| (*name).to_owned()).collect());
     scraper.end().await;
@@ -66,8 +68,7 @@ async fn calls_are_counted_by_action_and_code_with_their_time_and_their_wait() {
 #[tokio::test]
 async fn its_load_is_shown_as_it_is_now() {
     let (busy, idle) = (Load { ready: 2, queued: 5, open: 3 }, Load { ready: 2, queued: 0, open: 1 });
-    let expected =
-        ["open_calls{provider=\"helper\"} 1", "queued_calls{provider=\"helper\"} 0"];
+    let expected = ["open_calls{provider=\"helper\"} 1", "queued_calls{provider=\"helper\"} 0"];
     check(Some(Happening::Loaded(busy)), Happening::Loaded(idle), &expected).await;
 }
 

@@ -152,7 +152,9 @@ async fn a_call_tells_where_it_comes_from_to_a_provider_that_wants_to_know() {
         let Some(site) = provider(&format!("serve({schema}, lambda id, params: ok(id))")) else { return };
         let bench = site.run();
         let action = Action { action: "do".to_owned(), context: Some(context.clone()), ..Action::default() };
-        limited(bench.handle.call(Call { ask: Ask::Execute(action), timeout: None, about: None }, None)).await.unwrap();
+        limited(bench.handle.call(Call { ask: Ask::Execute(action), timeout: None, about: None }, None))
+            .await
+            .unwrap();
         bench.close().await;
         let sent = bench.received()[2].clone();
         let part = r#""x_call":{"run":"r","step":"www","attempt":1,"key":"r/www","deadline_ms":600000}"#;

@@ -41,7 +41,8 @@ impl Provider for Helper {
                 ("plugin.choria.server.provision", "false"),
                 ("plugin.choria.middleware_hosts", &self.brokers),
             ];
-            let configuration = configuration.into_iter().map(|(key, text)| (key, Value::from(text))).collect();
+            let configuration =
+                configuration.into_iter().map(|(key, text)| (key, Value::from(text))).collect();
             [("configuration", configuration)].into_iter().collect()
         } else {
             [("defer", Value::from(true)), ("msg", "not one of ours".into())].into_iter().collect()
@@ -51,5 +52,6 @@ impl Provider for Helper {
 }
 
 fn main() -> ExitCode {
-    run(&mut Helper::default(), std::env::args(), stdin().lock(), stdin().is_terminal(), stdout().lock()).into()
+    run(&mut Helper::default(), std::env::args(), stdin().lock(), stdin().is_terminal(), stdout().lock())
+        .into()
 }

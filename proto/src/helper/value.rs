@@ -156,7 +156,9 @@ impl<'a> Value<'a> {
             Source::Read(_) => Cow::Borrowed(""),
         };
         match name {
-            "number" | "bool" if !is_sensitive(&self.path) => format!("{name} {}", escape_bounded(&value, 24)),
+            "number" | "bool" if !is_sensitive(&self.path) => {
+                format!("{name} {}", escape_bounded(&value, 24))
+            }
             _ => name.to_owned(),
         }
     }
@@ -221,7 +223,8 @@ impl<'a> Value<'a> {
     /// A list whose items are all strings.
     pub fn string_list(&self) -> Result<Vec<String>, HelperReplyError> {
         let items = self.source.items().ok_or_else(|| self.wrong("a list"))?;
-        let each = |(index, source)| Value { path: format!("{}[{index}]", self.path).into(), source }.string();
+        let each =
+            |(index, source)| Value { path: format!("{}[{index}]", self.path).into(), source }.string();
         items.into_iter().enumerate().map(each).collect()
     }
 }

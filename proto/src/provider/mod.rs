@@ -18,7 +18,7 @@ pub use values::{Complaint, Members, Number, NumberError, Path, Segment, SyntaxE
 pub use wire::{
     Body, Call, CallContext, CallId, CallIds, Cancel, Configure, Decoded, Diagnostic, DoneState, EncodeError,
     ErrorCode, Execute, Executed, Found, Frame, FrameError, HostCode, Incoming, Invocation, Level, Lines,
-    LogEvent, LogReader, Mask, More, Overlong, Progress, ProviderError, Read, Relay, Reply, Request, RequestError,
-    Severity, Validate, Warning, decode, decode_incoming, encode, encode_cancel, encode_progress,
-    encode_relay, encode_reply, excerpt,
+    LogEvent, LogReader, Mask, More, Overlong, Progress, ProviderError, Read, Relay, Reply, Request,
+    RequestError, Severity, Validate, Warning, decode, decode_incoming, encode, encode_cancel,
+    encode_progress, encode_relay, encode_reply, excerpt,
 };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use quartermaster_proto::provider::{
-    Body, ErrorCode, Executed, Frame, FrameError, HostCode, Invocation, Progress, ProviderError, Read, Reply, Schema,
-    Warning, decode,
+    Body, ErrorCode, Executed, Frame, FrameError, HostCode, Invocation, Progress, ProviderError, Read, Reply,
+    Schema, Warning, decode,
 };
 
 use super::super::error::{CallError, Outcome};

@@ -2,10 +2,7 @@
 
 use zeroize::Zeroizing;
 
-use crate::{
-    json::Limits,
-    provider::values::Part,
-};
+use crate::{json::Limits, provider::values::Part};
 
 use super::{
     id::CallId,
