@@ -11,8 +11,10 @@ use quartermaster_actors::provider::ProviderSettings;
 use quartermaster_actors::vault::{self, ClientTls, TlsMode, VaultSettings};
 use quartermaster_proto::choria::Generation;
 
+use super::providers;
 use crate::config::{
-    BrokerAddress, COLLECTIVE, Config, ControlLogin, Security, ServerSource, TlsFiles, VerifyKeySource,
+    BrokerAddress, COLLECTIVE, Config, ControlLogin, HELPER_PROVIDER, Security, ServerSource, TlsFiles,
+    VerifyKeySource,
 };
 
 /// How long a provisioned server is held back, as by the peer; its return is awaited as long.
@@ -21,8 +23,6 @@ const HOLD: Duration = Duration::from_mins(1);
 const LOCK_WINDOW: Duration = Duration::from_mins(2);
 /// Cycles more that may wait for servers which have not answered yet: a waiting call costs next to nothing.
 const SILENT: usize = 4096;
-/// The name under which a helper that is a provider is spoken of.
-const HELPER: &str = "helper";
 /// How long a provider's process may have nothing to do (provider.md F16).
 const IDLE_STOP: Duration = Duration::from_mins(5);
 /// So long do crashes of a helper count together, and so long is one that crashed too often not tried again: hosts come back for
@@ -75,15 +75,27 @@ pub fn helper(config: &Config) -> HelperSettings {
 /// The helper as a provider: as many processes as it takes to have `workers` calls open. They start with the first call, since an
 /// instance that is paused or on standby starts no helper, and end when there is nothing to do for a while.
 pub fn helper_provider(config: &Config) -> ProviderSettings {
-    let command = &config.helper.command;
-    let mut settings = ProviderSettings::new(HELPER, command.program.clone());
-    settings.arguments = command.arguments.iter().map(Into::into).collect();
-    settings.at_once = Some(config.workers);
-    settings.max_in_flight = config.workers;
+    let described = config.providers.iter().find(|provider| provider.name == HELPER_PROVIDER);
+    let mut settings = if let Some(described) = described {
+        let mut settings = providers::settings(config, described);
+        settings.max_in_flight = described.max_in_flight.unwrap_or(config.workers).min(config.workers);
+        settings
+    } else {
+        let command = &config.helper.command;
+        let mut settings = ProviderSettings::new(HELPER_PROVIDER, command.program.clone());
+        settings.arguments = command.arguments.iter().map(Into::into).collect();
+        settings.environment = allowed_environment(std::env::vars_os(), &config.helper.env);
+        settings.max_in_flight = config.workers;
+        settings
+    };
+    // Whoever says how many processes there shall be is taken at their word.
+    settings.at_once = Some(config.workers).filter(|_| settings.instances.get() == 1);
     settings.queue = helper(config).queue;
-    settings.environment = allowed_environment(std::env::vars_os(), &config.helper.env);
-    settings.idle_stop = Some(IDLE_STOP);
-    settings.restart.window = HELPER_WINDOW;
+    settings.eager = false;
+    settings.idle_stop = settings.idle_stop.or(Some(IDLE_STOP));
+    if described.is_none_or(|described| described.restart.window.is_none()) {
+        settings.restart.window = HELPER_WINDOW;
+    }
     settings
 }
 

@@ -52,6 +52,7 @@ pub(super) fn check(
     let control = control::check(raw, faults);
     let yaml_file = around.absolute(yaml);
     let providers = providers::check(&yaml_file, raw, faults);
+    let helper = helper::check(raw, &providers, faults);
     let config = Config {
         steps: steps::check(raw, &providers, faults),
         providers,
@@ -62,7 +63,7 @@ pub(super) fn check(
         workers,
         interval: interval(raw, faults),
         log: log(raw, faults),
-        helper: helper::check(raw, faults),
+        helper,
         token: SecretString::from(raw.token.clone().unwrap_or_default()),
         lifecycle_component: component(raw, faults),
         site: raw.site.clone().unwrap_or_default(),

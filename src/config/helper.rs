@@ -5,12 +5,15 @@ use std::time::Duration;
 use super::checked::{HelperCommand, HelperConfig, HelperProtocol};
 use super::daemon::duration;
 use super::fault::Faults;
+use super::providers::ProviderConfig;
 use super::raw::RawConfig;
 use super::shell;
 
 const DEFAULT_HELPER_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HELPER_TIMEOUT: Duration = Duration::from_hours(1);
 const DEFAULT_HELPER_ENV: [&str; 5] = ["PATH", "LANG", "HOME", "TZ", "HELPER_*"];
+/// The entry of `providers` that describes the helper, when it is one.
+pub const HELPER_PROVIDER: &str = "helper";
 /// Variables that hold our own credentials: no helper ever gets them.
 const CREDENTIAL_VARIABLES: [&str; 4] = [
     "MCOLLECTIVE_NATS_USERNAME",
@@ -19,7 +22,7 @@ const CREDENTIAL_VARIABLES: [&str; 4] = [
     "CREDENTIALS_DIRECTORY",
 ];
 
-pub(super) fn check(raw: &RawConfig, faults: &mut Faults) -> HelperConfig {
+pub(super) fn check(raw: &RawConfig, providers: &[ProviderConfig], faults: &mut Faults) -> HelperConfig {
     let timeout = match duration(faults, "helper_timeout", raw.helper_timeout.as_ref()) {
         Some(timeout) if timeout.is_zero() || timeout > MAX_HELPER_TIMEOUT => {
             faults.error(
@@ -44,7 +47,22 @@ pub(super) fn check(raw: &RawConfig, faults: &mut Faults) -> HelperConfig {
             HelperProtocol::Exec
         }
     };
-    HelperConfig { command: command(raw, faults), timeout, protocol, env: helper_env(raw, faults) }
+    let described = providers.iter().find(|provider| provider.name == HELPER_PROVIDER);
+    let command = match described.filter(|_| protocol == HelperProtocol::Provider) {
+        Some(provider) => {
+            if raw.helper.is_some() {
+                faults.error(
+                    "helper",
+                    format!("providers.{HELPER_PROVIDER} names the program already"),
+                    "remove one of the two",
+                );
+            }
+            let program = provider.program.to_string_lossy().into_owned();
+            HelperCommand { program, arguments: Vec::new() }
+        }
+        None => command(raw, faults),
+    };
+    HelperConfig { command, timeout, protocol, env: helper_env(raw, faults) }
 }
 
 fn command(raw: &RawConfig, faults: &mut Faults) -> HelperCommand {

@@ -123,7 +123,7 @@ mod refused {
     #[test] fn no_helper() { case(PASSWORD, FILES).fault(Error, "helper", "not set") }
     #[test] fn a_pattern_that_does_not_compile() { yaml("cert_deny_list: [ok, '(x']\n").fault(Error, "cert_deny_list[1]", "does not compile") }
     #[test] fn a_timeout_of_nothing() { yaml("helper_timeout: 0s\n").fault(Error, "helper_timeout", "more than nothing") }
-    #[test] fn a_protocol_of_a_later_version() { yaml("helper_protocol: provider\n").fault(Error, "helper_protocol", "not part of this version") }
+    #[test] fn two_programs_for_one_helper() { yaml("helper: /bin/true\nhelper_protocol: provider\nproviders: {helper: {source: 'exec:/bin/true'}}\n").fault(Error, "helper", "names the program already") }
     #[test] fn a_protocol_that_is_none() { yaml("helper_protocol: exce\n").fault(Error, "helper_protocol", "exce") }
     #[test] fn credentials_for_helpers() { yaml("helper_env: [PATH, MCOLLECTIVE_*]\n").fault(Error, "helper_env[1]", "credentials"); yaml("helper_env: ['*']\n").fault(Error, "helper_env[0]", "no name") }
     #[test] fn a_cap_below_first() { yaml("retry: {first: 5m, cap: 1m}\n").fault(Error, "retry.cap", "shorter") }

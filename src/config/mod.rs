@@ -33,6 +33,7 @@ pub use control::{ControlConfig, ControlLogin};
 pub use deny_list::DEFAULT_DENY_LIST;
 pub use duration::{DurationError, parse_cfg_duration, parse_duration, show_duration};
 pub use fault::{Fault, FaultKind, Faults, Place, Severity};
+pub use helper::HELPER_PROVIDER;
 pub use load::{DEFAULT_FILE, Loaded, load};
 pub use providers::{ProviderCompat, ProviderConfig, ProviderEnv, ProviderRestart, ProviderTimeouts};
 pub use shell::{SplitError, split};

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod init;
 #[cfg(test)]
+mod provided;
+#[cfg(test)]
 mod samples;
 #[cfg(test)]
 mod support;

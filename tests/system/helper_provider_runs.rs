@@ -156,3 +156,39 @@ serve(dict(SCHEMA, x_extensions={'max_in_flight': 8, 'call_context': True}), tog
         .collect();
     assert_eq!(keys.len(), 80, "each call says which server it is about: {}", received[2]);
 }
+
+#[tokio::test]
+async fn what_passes_is_written_down_without_secrets_and_can_be_played_again() {
+    let body = "\
+def quiet(host, attrs):
+    return {'outputs': {'configuration': dict(CONFIGURATION, identity=host, **{'site.password': 'hunter2'})}}
+serve(decide=quiet)";
+    let Some(provided) = Provided::new(body) else { return };
+    let site = &provided.site;
+    let trace = site.path("trace");
+    let mut process = site.run_with(&["--trace-wire", trace.to_str().unwrap()]);
+    process.ready().await;
+    let fleet = site.servers("web", 20, |_| ()).await;
+    fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait(PATIENCE).await.code(), Some(0), "{}", process.log());
+    drop(fleet);
+    let text = std::fs::read_to_string(&trace).unwrap();
+    assert_eq!(text.matches("\\\"method\\\":\\\"execute\\\"").count(), 20);
+    assert!(!text.contains("hunter2"), "{text}");
+    let token = std::fs::read_to_string(&site.files.config).unwrap();
+    let token =
+        token.lines().find_map(|line| line.strip_prefix("token: ")).unwrap().trim_matches('"').to_owned();
+    assert!(token.len() > 4 && !text.contains(&token), "{token}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&trace).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+
+    let replay = format!("{} provider replay {}", env!("CARGO_BIN_EXE_quartermaster"), trace.display());
+    site.yaml(&format!("helper: {replay}"));
+    let mut process = site.run();
+    process.ready().await;
+    let fleet = site.servers("web", 20, |_| ()).await;
+    fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
+    assert_eq!(provided.noted("asked").len(), 20, "the provider itself was not asked again");
+    assert_eq!(process.metric("choria_provisioner_helper_errors"), 0, "{}", process.log());
+}

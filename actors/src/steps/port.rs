@@ -49,7 +49,7 @@ impl StepPort for Providers {
             let run = key.split('/').next().unwrap_or_default().to_owned();
             let context = CallContext { run, step, attempt, key, deadline_ms: None, traceparent: None };
             let ask = Ask::Execute(Action { action, attrs, undo, context: Some(context) });
-            match handle.call(Call { ask, timeout }, None).await? {
+            match handle.call(Call { ask, timeout, about: None }, None).await? {
                 Answer::Executed(executed) => Ok(executed),
                 Answer::Found(_) | Answer::Diagnosed(_) => Err(odd(Outcome::Unknown)),
             }
@@ -59,7 +59,7 @@ impl StepPort for Providers {
     fn lookup(&self, provider: String, key: String) -> Boxed<Result<Found, CallError>> {
         let handle = self.get(&provider);
         Box::pin(async move {
-            match handle?.call(Call { ask: Ask::Lookup(key), timeout: None }, None).await? {
+            match handle?.call(Call { ask: Ask::Lookup(key), timeout: None, about: None }, None).await? {
                 Answer::Found(found) => Ok(found),
                 Answer::Executed(_) | Answer::Diagnosed(_) => Err(odd(Outcome::NotSent)),
             }
