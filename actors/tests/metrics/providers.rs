@@ -49,7 +49,7 @@ async fn check(before: Option<Happening>, what: Happening, expected: &[&str]) {
     scraper.end().await;
 }
 
-#[actix_rt::test]
+#[actix::test]
 async fn calls_are_counted_by_action_and_code_with_their_time_and_their_wait() {
     check(
         None,
@@ -65,14 +65,14 @@ async fn calls_are_counted_by_action_and_code_with_their_time_and_their_wait() {
     .await;
 }
 
-#[actix_rt::test]
+#[actix::test]
 async fn its_load_is_shown_as_it_is_now() {
     let (busy, idle) = (Load { ready: 2, queued: 5, open: 3 }, Load { ready: 2, queued: 0, open: 1 });
     let expected = ["open_calls{provider=\"helper\"} 1", "queued_calls{provider=\"helper\"} 0"];
     check(Some(Happening::Loaded(busy)), Happening::Loaded(idle), &expected).await;
 }
 
-#[actix_rt::test]
+#[actix::test]
 async fn what_happens_to_its_processes_is_counted() {
     let noted = Happening::Noted;
     let error = CallError::host(Outcome::NotSent, HostCode::Exited, "gone");
@@ -94,7 +94,7 @@ async fn what_happens_to_its_processes_is_counted() {
     }
 }
 
-#[actix_rt::test]
+#[actix::test]
 async fn bytes_and_lines_that_were_not_logged_are_counted() {
     let moved = Happening::Moved(7, 9);
     let expected = [
