@@ -13,9 +13,11 @@ pub mod operate;
 pub mod telemetry;
 pub mod web;
 
+pub mod bench;
 pub mod demo;
 pub mod emulate;
 pub mod helper_test;
 pub mod provider;
+mod stage;
 
 pub mod init;

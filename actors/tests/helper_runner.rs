@@ -124,7 +124,7 @@ async fn a_run_answers_and_is_recorded_with_what_the_helper_said() {
     assert_eq!(run.stderr_tail, ["looking"]);
     let facts = bench.facts();
     assert!(
-        matches!(&facts[..], [Fact::HelperSaid { host, line }, Fact::HelperRan { host: ran, took, outcome: HelperOutcome::Answered, error: None }]
+        matches!(&facts[..], [Fact::HelperSaid { host, line }, Fact::HelperRan { host: ran, took, outcome: HelperOutcome::Answered, error: None, .. }]
             if host == "web1.example.net" && line == "looking" && ran == host && *took == run.took),
         "{facts:?}"
     );

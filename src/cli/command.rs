@@ -12,7 +12,7 @@ use crate::check::CheckArgs;
 use crate::exit::Exit;
 use crate::provider::ProviderCommand;
 use crate::telemetry::{self, LogFormat};
-use crate::{app, check, control, demo, emulate, helper_test, machine, provider};
+use crate::{app, bench, check, control, demo, emulate, helper_test, machine, provider};
 
 /// The name under which the whole command line is the peer's (choria.md 12.1).
 const PEER_NAME: &str = "choria-provisioner";
@@ -75,6 +75,8 @@ pub enum Command {
     Emulate(emulate::Args),
     /// Show everything at work on this machine
     Demo(demo::Args),
+    /// Measure the provisioner on this machine
+    Bench(bench::Args),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Print the manual page
@@ -157,6 +159,10 @@ fn dispatch(cli: &Cli) -> Exit {
         Command::Demo(args) => {
             for_people(&cli.log);
             demo::run(args)
+        }
+        Command::Bench(args) => {
+            for_people(&cli.log);
+            bench::run(args)
         }
         Command::Completions(args) => documents::completions(args, &mut Cli::command(), &mut out),
         Command::Man(args) => documents::man(args, Cli::command(), &mut out),

@@ -1,9 +1,7 @@
 //! The command `quartermaster demo`.
 
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -12,16 +10,16 @@ use tokio::process::{ChildStdout, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use super::child::{ChildError, Running};
-use super::scrape;
 use super::summary::Summary;
-use super::view::{Progress, View};
-use crate::emulate::{NetworkFiles, PrepareError, PrepareSettings, prepare};
+use crate::emulate::{PrepareSettings, prepare};
 use crate::exit::Exit;
+use crate::stage::{
+    Progress, Running, Series, StageError, View, broker_port, complain, free_port, metrics, nats_server,
+    set_key, wait_for_metrics,
+};
 
 /// The provisioner ends its work in hand before it goes.
 const GRACE: Duration = Duration::from_secs(15);
-const START_LIMIT: Duration = Duration::from_secs(30);
 /// How many of the provisioner's failures are quoted.
 const REASONS: usize = 5;
 const POLL: Duration = Duration::from_millis(250);
@@ -69,29 +67,6 @@ pub struct Args {
     pub keep: Option<PathBuf>,
 }
 
-/// Why the demo could not be shown.
-#[derive(Debug, thiserror::Error)]
-enum DemoError {
-    #[error("no nats-server: put one on the PATH, name one with --nats-server, or run tools/get-nats-server")]
-    NoBroker,
-    #[error("could not find this program's own file")]
-    OwnFile(#[source] std::io::Error),
-    #[error("could not prepare {what}")]
-    Setup {
-        what: &'static str,
-        #[source]
-        source: std::io::Error,
-    },
-    #[error("could not prepare the network")]
-    Prepare(#[source] PrepareError),
-    #[error(transparent)]
-    Child(#[from] ChildError),
-    #[error("{what} within {} s\n{}", START_LIMIT.as_secs(), log.join("\n"))]
-    NotReady { what: &'static str, log: Vec<String> },
-    #[error("{how}\n{}", log.join("\n"))]
-    Ended { how: String, log: Vec<String> },
-}
-
 /// How the watching ended.
 enum Ending {
     Done,
@@ -103,7 +78,7 @@ enum Ending {
 pub fn run(args: &Args) -> Exit {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return complain(&DemoError::Setup { what: "the runtime", source: error }),
+        Err(error) => return complain(&StageError::Setup { what: "the runtime", source: error }),
     };
     match runtime.block_on(demo(args)) {
         Ok(exit) => exit,
@@ -111,24 +86,10 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-fn complain(error: &DemoError) -> Exit {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    let _ = writeln!(std::io::stderr(), "error: {text}");
-    match error {
-        DemoError::NoBroker => Exit::Files,
-        _ => Exit::Failure,
-    }
-}
-
-async fn demo(args: &Args) -> Result<Exit, DemoError> {
-    let setup = |what| move |source| DemoError::Setup { what, source };
-    let program = std::env::current_exe().map_err(DemoError::OwnFile)?;
-    let nats = nats_server(args).await?;
+async fn demo(args: &Args) -> Result<Exit, StageError> {
+    let setup = StageError::setup;
+    let program = std::env::current_exe().map_err(StageError::OwnFile)?;
+    let nats = nats_server(args.nats_server.as_deref()).await?;
     // Removed when it goes out of scope, unless it is to be kept.
     let (dir, _temporary) = if let Some(dir) = &args.keep {
         std::fs::create_dir_all(dir).map_err(setup("the directory to keep"))?;
@@ -190,7 +151,7 @@ async fn show(
     nats: &Path,
     dir: &Path,
     children: &mut Children,
-) -> Result<(Ending, Summary), DemoError> {
+) -> Result<(Ending, Summary), StageError> {
     let mut view = View::new(args.servers as u64);
     let mut settings = PrepareSettings {
         broker: "127.0.0.1:-1".to_owned(),
@@ -199,7 +160,7 @@ async fn show(
         ..PrepareSettings::default()
     };
     // The broker takes any free port; the rest is written again when it is known.
-    let prepared = prepare(dir, &settings).map_err(DemoError::Prepare)?;
+    let prepared = prepare(dir, &settings).map_err(StageError::Prepare)?;
     let mut command = Command::new(nats);
     command.arg("--config").arg(&prepared.broker_config).arg("--ports_file_dir").arg(dir);
     let broker = children.broker.insert(Running::start("nats-server", command, dir, false)?);
@@ -209,10 +170,10 @@ async fn show(
     let monitor = free_port()?;
     settings.broker = format!("127.0.0.1:{port}");
     settings.monitor_port = Some(monitor);
-    let prepared = prepare(dir, &settings).map_err(DemoError::Prepare)?;
+    let prepared = prepare(dir, &settings).map_err(StageError::Prepare)?;
     let network = if args.network == "issuer" { &prepared.issuer } else { &prepared.plain };
     if let Some(helper) = &args.helper {
-        use_helper(network, helper)?;
+        set_key(&network.config, "helper", &helper.as_str().into())?;
     }
 
     let mut command = Command::new(args.provisioner.as_deref().unwrap_or(program));
@@ -249,7 +210,7 @@ async fn watch(
     stdout: ChildStdout,
     monitor: u16,
     view: &mut View,
-) -> Result<(Ending, Summary), DemoError> {
+) -> Result<(Ending, Summary), StageError> {
     let (Some(provisioner), Some(fleet)) = (&mut children.provisioner, &mut children.fleet) else {
         return Ok((Ending::Interrupted, Summary::default()));
     };
@@ -258,18 +219,18 @@ async fn watch(
     let end = begin + Duration::from_secs(args.time_limit);
     let mut worked = Duration::ZERO;
     let mut all_back: Option<Instant> = None;
-    let mut series = scrape::Series::new();
+    let mut series = Series::new();
     let mut summary = Summary { servers: args.servers as u64, ..Summary::default() };
     let mut poll = tokio::time::interval(POLL);
     let ending = loop {
         tokio::select! {
             how = provisioner.ended() => {
-                return Err(DemoError::Ended { how, log: provisioner.tail(20) });
+                return Err(StageError::Ended { how, log: provisioner.tail(20) });
             }
             line = lines.next_line() => {
                 let Ok(Some(line)) = line else {
                     let how = fleet.ended().await;
-                    return Err(DemoError::Ended { how, log: fleet.tail(20) });
+                    return Err(StageError::Ended { how, log: fleet.tail(20) });
                 };
                 let Ok(told) = serde_json::from_str::<Value>(&line) else { continue };
                 let count = |name: &str| {
@@ -294,7 +255,7 @@ async fn watch(
                 }
             }
             _ = poll.tick() => {
-                if let Some(now) = scrape::metrics(monitor).await {
+                if let Some(now) = metrics(monitor).await {
                     series = now;
                 }
                 summary.helper_runs = whole(&series, "choria_provisioner_helper_time_count");
@@ -315,102 +276,11 @@ async fn watch(
     Ok((ending, summary.rated(worked)))
 }
 
-fn whole(series: &scrape::Series, name: &str) -> u64 {
+fn whole(series: &Series, name: &str) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a counter, whole and not negative"
     )]
     series.get(name).map_or(0, |value| *value as u64)
-}
-
-/// The nats-server to use: named, on the PATH, or fetched by the script of a source checkout.
-async fn nats_server(args: &Args) -> Result<PathBuf, DemoError> {
-    if let Some(named) = &args.nats_server {
-        return if named.exists() { Ok(named.clone()) } else { Err(DemoError::NoBroker) };
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if let Some(found) =
-        std::env::split_paths(&path).map(|dir| dir.join("nats-server")).find(|file| file.is_file())
-    {
-        return Ok(found);
-    }
-    let tool = Path::new("tools/get-nats-server");
-    if !tool.is_file() {
-        return Err(DemoError::NoBroker);
-    }
-    let mut command = Command::new(tool);
-    command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
-    let output = command.output().await.map_err(|_| DemoError::NoBroker)?;
-    let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if output.status.success() && !found.is_empty() { Ok(found.into()) } else { Err(DemoError::NoBroker) }
-}
-
-/// The port the broker took, from the file it writes.
-async fn broker_port(broker: &mut Running, dir: &Path) -> Result<u16, DemoError> {
-    let read = || {
-        let entries = std::fs::read_dir(dir).ok()?;
-        let file = entries
-            .flatten()
-            .map(|entry| entry.path())
-            .find(|path| path.extension().is_some_and(|is| is == "ports"))?;
-        let ports: Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
-        let url = ports.get("nats")?.get(0)?.as_str()?.to_owned();
-        url.rsplit_once(':')?.1.parse::<u16>().ok()
-    };
-    let begin = Instant::now();
-    loop {
-        if let Some(port) = read() {
-            return Ok(port);
-        }
-        tokio::select! {
-            how = broker.ended() => return Err(DemoError::Ended { how, log: broker.tail(20) }),
-            () = tokio::time::sleep(Duration::from_millis(20)) => {}
-        }
-        if begin.elapsed() > START_LIMIT {
-            return Err(DemoError::NotReady { what: "the broker did not start", log: broker.tail(20) });
-        }
-    }
-}
-
-async fn wait_for_metrics(provisioner: &mut Running, port: u16) -> Result<(), DemoError> {
-    let begin = Instant::now();
-    loop {
-        if scrape::metrics(port).await.is_some() {
-            return Ok(());
-        }
-        tokio::select! {
-            how = provisioner.ended() => return Err(DemoError::Ended { how, log: provisioner.tail(20) }),
-            () = tokio::time::sleep(Duration::from_millis(50)) => {}
-        }
-        if begin.elapsed() > START_LIMIT {
-            let what = "the provisioner did not serve metrics";
-            return Err(DemoError::NotReady { what, log: provisioner.tail(20) });
-        }
-    }
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> Result<u16, DemoError> {
-    TcpListener::bind(("127.0.0.1", 0))
-        .and_then(|listener| listener.local_addr())
-        .map(|address| address.port())
-        .map_err(|source| DemoError::Setup { what: "a port for the metrics", source })
-}
-
-/// Puts another helper into the provisioner's configuration.
-fn use_helper(network: &NetworkFiles, helper: &str) -> Result<(), DemoError> {
-    let failed = |source| DemoError::Setup { what: "the configuration", source };
-    let text = std::fs::read_to_string(&network.config).map_err(failed)?;
-    let lines: Vec<String> = text
-        .lines()
-        .map(|line| {
-            if line.starts_with("helper:") {
-                format!("helper: {}", serde_json::json!(helper))
-            } else {
-                line.to_owned()
-            }
-        })
-        .collect();
-    std::fs::write(&network.config, lines.join("\n") + "\n").map_err(failed)
 }

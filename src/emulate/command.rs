@@ -18,10 +18,10 @@ use crate::exit::Exit;
 /// Arguments of `quartermaster emulate`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Write keys, tokens, a helper and the provisioner's files of two test networks below DIR, and end
+    /// Write keys, tokens, a helper and the provisioner's files of three test networks below DIR, and end
     #[arg(long, value_name = "DIR", conflicts_with_all = ["network", "jwt"])]
     pub prepare: Option<PathBuf>,
-    /// The network to live in: DIR/plain or DIR/issuer as written by --prepare
+    /// The network to live in: DIR/plain, DIR/issuer or DIR/x509 as written by --prepare
     #[arg(long, value_name = "DIR", required_unless_present_any = ["prepare", "jwt"], conflicts_with = "jwt")]
     pub network: Option<PathBuf>,
     /// Live in an existing network with this provisioning.jwt
@@ -138,16 +138,19 @@ fn write_files(args: &Args, dir: &Path) -> Result<Exit, Failed> {
             "broker_config": prepared.broker_config,
             "plain": network(&prepared.plain),
             "issuer": network(&prepared.issuer),
+            "x509": network(&prepared.x509),
         });
         writeln!(out, "{all}")
     } else {
-        let (plain, issuer) = (&prepared.plain, &prepared.issuer);
+        let (plain, issuer, x509) = (&prepared.plain, &prepared.issuer, &prepared.x509);
         writeln!(
             out,
             "broker       nats-server -c {}\n\
              plain        quartermaster run --config {} --choria-config {}\n\
              \x20            quartermaster emulate --network {}\n\
              issuer       quartermaster run --config {} --choria-config {}\n\
+             \x20            quartermaster emulate --network {}\n\
+             x509         quartermaster run --config {} --choria-config {}\n\
              \x20            quartermaster emulate --network {}",
             prepared.broker_config.display(),
             plain.config.display(),
@@ -156,6 +159,9 @@ fn write_files(args: &Args, dir: &Path) -> Result<Exit, Failed> {
             issuer.config.display(),
             issuer.choria_config.display(),
             issuer.dir.display(),
+            x509.config.display(),
+            x509.choria_config.display(),
+            x509.dir.display(),
         )
     };
     Ok(Exit::Success)
@@ -257,8 +263,13 @@ fn show(args: &Args, fleet: &FleetHandle) -> bool {
     let mut out = std::io::stdout();
     let written = if args.json {
         let millis = |time: Option<Duration>| time.and_then(|time| u64::try_from(time.as_millis()).ok());
-        let (median, worked) = (millis(fleet.median_cycle()), millis(fleet.worked()));
-        writeln!(out, "{}", json!({"totals": stats, "median_cycle_ms": median, "worked_ms": worked}))
+        let (median, worked, served) =
+            (millis(fleet.median_cycle()), millis(fleet.worked()), millis(fleet.served()));
+        writeln!(
+            out,
+            "{}",
+            json!({"totals": stats, "median_cycle_ms": median, "worked_ms": worked, "served_ms": served})
+        )
     } else {
         writeln!(
             out,

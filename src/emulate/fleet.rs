@@ -308,6 +308,11 @@ impl FleetHandle {
         self.ledger.worked()
     }
 
+    /// The time from the first request to any server to the latest `configure`; none before that.
+    pub fn served(&self) -> Option<Duration> {
+        self.ledger.served()
+    }
+
     /// One server, by name.
     pub fn server(&self, identity: &str) -> Option<ServerReport> {
         self.groups.iter().find_map(|group| group.one(identity, server_report))

@@ -1,7 +1,7 @@
 //! The fleet's counters: written by every connection, read by anybody.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -76,6 +76,8 @@ pub struct Ledger {
     cycles: Mutex<Vec<u32>>,
     /// When the first server started and when the latest one was configured.
     worked: Mutex<Option<(Instant, Instant)>>,
+    /// When the first request was handled.
+    asked: OnceLock<Instant>,
     changed: Notify,
 }
 
@@ -113,7 +115,10 @@ impl Ledger {
                 }
                 self.changed.notify_waiters();
             }
-            Note::Request => self.count(Slot::Request),
+            Note::Request => {
+                self.asked.get_or_init(Instant::now);
+                self.count(Slot::Request);
+            }
             Note::Dropped => self.count(Slot::Dropped),
             Note::Restarted => self.count(Slot::Restarted),
             Note::Relapsed => self.count(Slot::Relapsed),
@@ -198,6 +203,12 @@ impl Ledger {
     pub fn worked(&self) -> Option<Duration> {
         let worked = *self.worked.lock().unwrap_or_else(PoisonError::into_inner);
         worked.map(|(first, latest)| latest - first).filter(|took| !took.is_zero())
+    }
+
+    /// The time from the first request to the latest `configure`; none before that.
+    pub fn served(&self) -> Option<Duration> {
+        let (_, latest) = (*self.worked.lock().unwrap_or_else(PoisonError::into_inner))?;
+        latest.checked_duration_since(*self.asked.get()?).filter(|took| !took.is_zero())
     }
 
     fn phase(&self, phase: Phase) -> &AtomicU64 {

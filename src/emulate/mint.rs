@@ -155,6 +155,20 @@ pub fn client_token(order: &ClientOrder, issuer: &SigningKey) -> String {
     sign(&object(&claims), issuer)
 }
 
+/// A broker's own token: that of a server of this identity, signed by the issuer.
+pub fn broker_token(order: &ClientOrder, issuer: &SigningKey) -> String {
+    let mut claims = vec![
+        ("identity", json!(order.caller)),
+        ("collectives", json!(["choria"])),
+        ("ou", json!("choria")),
+        ("purpose", json!("choria_server")),
+        ("public_key", json!(hex::encode(order.public_key))),
+        ("iss", json!("quartermaster emulate")),
+    ];
+    claims.extend(times(order.from, order.valid_seconds, order.id));
+    sign(&object(&claims), issuer)
+}
+
 fn object(claims: &[(&str, Value)]) -> String {
     let members: Vec<String> =
         claims.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();

@@ -4,6 +4,7 @@
 //! goes wrong with whom; [`prepare()`] writes the files of a whole test network.
 
 mod arguments;
+mod authority;
 mod command;
 mod configure;
 mod connection;
@@ -33,11 +34,13 @@ mod tls;
 mod verify;
 mod wire;
 
+pub use authority::{Authority, AuthorityError, sign};
 pub use command::{Args, run};
 pub use connection::ConnectError;
 pub use csr::{CsrError, KeyPool};
 pub use fault::{Fault, FaultPlan};
 pub use fault_error::FaultError;
+pub(crate) use fault_text::parse_duration;
 pub use fleet::{Fleet, FleetError, FleetHandle, FleetReport, FleetSettings, ServerReport};
 pub use ledger::FleetStats;
 pub use malformation::Malformation;

@@ -233,7 +233,7 @@ async fn serve(parts: Arc<HelperParts>, mut run: QueueRun, _lease: Lease, must_p
         Err(error) => error.stderr().to_vec(),
     };
     let outcome = if error.is_none() { HelperOutcome::Answered } else { HelperOutcome::Failed };
-    (parts.record)(Fact::HelperRan { host: host.clone(), took, outcome, error: error.clone() });
+    (parts.record)(Fact::HelperRan { host: host.clone(), took, waited, outcome, error: error.clone() });
     parts.board.ended(EndedHelper { host, took, error, stderr });
     drop(entry);
     let exited = parts.provider.is_none();

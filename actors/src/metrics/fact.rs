@@ -74,6 +74,8 @@ pub enum Fact {
         host: String,
         /// The whole duration, from before the start of the process.
         took: Duration,
+        /// How long it waited for its turn before that.
+        waited: Duration,
         /// How.
         outcome: HelperOutcome,
         /// What went wrong, when it failed.

@@ -277,7 +277,7 @@ fn log_step(fact: &Fact) {
                 debug!(component = host, host, took_ms, "Called {agent}#{action} on {host}");
             }
         }
-        Fact::HelperRan { host, took, outcome, error } => {
+        Fact::HelperRan { host, took, outcome, error, .. } => {
             let (host, took_ms) = (name(host), took.as_millis());
             match outcome {
                 HelperOutcome::Answered => debug!(component = host, host, took_ms, "The helper answered"),

@@ -27,9 +27,10 @@ pub enum MetricsError {
     Render(#[source] prometheus::Error),
 }
 
-/// Upper bounds of the buckets, in seconds: calls take milliseconds, helpers seconds, queues minutes.
-const SECONDS: [f64; 14] =
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
+/// Upper bounds of the buckets, in seconds: calls take a millisecond or some, helpers seconds, queues minutes.
+const SECONDS: [f64; 17] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0,
+];
 
 /// The series of one remote call.
 #[derive(Debug)]
@@ -58,6 +59,7 @@ pub(super) struct Store {
     helper_time: Arc<SummaryCell>,
     rpcs: Vec<RpcSeries>,
     helper_seconds: Histogram,
+    helper_wait: Histogram,
     queue_wait: Histogram,
     cycle_seconds: Histogram,
     confirm_seconds: Histogram,
@@ -237,6 +239,10 @@ impl Store {
             helper_time: helper_time.into_iter().next().unwrap_or_default(),
             rpcs,
             helper_seconds,
+            helper_wait: make.histogram(
+                "quartermaster_helper_wait_seconds",
+                "Seconds a cycle waited for its turn with the helper",
+            )?,
             queue_wait: make.histogram(
                 "quartermaster_queue_wait_seconds",
                 "Seconds a host waited for its cycle to begin",
@@ -325,8 +331,9 @@ impl Store {
                     rpc.errors.inc_by(u64::from(error.is_some()));
                 }
             }
-            Fact::HelperRan { took, outcome, .. } => {
+            Fact::HelperRan { took, waited, outcome, .. } => {
                 self.helper_time.observe(*took);
+                self.helper_wait.observe(waited.as_secs_f64());
                 self.helper_seconds.observe(took.as_secs_f64());
                 self.helper_errors.inc_by(u64::from(*outcome == HelperOutcome::Failed));
             }

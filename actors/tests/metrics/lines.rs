@@ -123,6 +123,7 @@ fn nothing_a_stranger_sends_can_begin_a_line_or_move_the_cursor() {
         Fact::HelperRan {
             host: evil.clone(),
             took: SOON,
+            waited: SOON,
             outcome: HelperOutcome::Failed,
             error: Some(evil.clone()),
         },

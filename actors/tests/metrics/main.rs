@@ -169,6 +169,7 @@ fn whole_cycle(host: &str) -> Vec<Fact> {
         Fact::HelperRan {
             host: host(),
             took: Duration::from_millis(1500),
+            waited: Duration::from_millis(20),
             outcome: HelperOutcome::Answered,
             error: None,
         },

@@ -11,23 +11,23 @@ const LINE_EVERY: Duration = Duration::from_secs(2);
 
 /// What is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Progress {
-    pub(super) provisioned: u64,
-    pub(super) waiting: u64,
-    pub(super) restarting: u64,
-    pub(super) failures: u64,
-    pub(super) helper_runs: u64,
+pub(crate) struct Progress {
+    pub(crate) provisioned: u64,
+    pub(crate) waiting: u64,
+    pub(crate) restarting: u64,
+    pub(crate) failures: u64,
+    pub(crate) helper_runs: u64,
 }
 
 /// Shows progress on stderr.
-pub(super) struct View {
+pub(crate) struct View {
     bar: Option<ProgressBar>,
     servers: u64,
     last: Option<(Instant, Progress)>,
 }
 
 impl View {
-    pub(super) fn new(servers: u64) -> Self {
+    pub(crate) fn new(servers: u64) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(servers), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{bar:40} {pos}/{len} provisioned, {msg} [{elapsed}]");
@@ -39,7 +39,7 @@ impl View {
     }
 
     /// Says what is being done.
-    pub(super) fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
             None => {
@@ -50,7 +50,7 @@ impl View {
     }
 
     /// Shows how far things are.
-    pub(super) fn show(&mut self, progress: Progress) {
+    pub(crate) fn show(&mut self, progress: Progress) {
         let details = format!(
             "{} waiting, {} restarting, {} failures, {} helper runs",
             progress.waiting, progress.restarting, progress.failures, progress.helper_runs
@@ -68,7 +68,7 @@ impl View {
     }
 
     /// Takes the bar away.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

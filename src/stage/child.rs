@@ -1,4 +1,4 @@
-//! The demo's child processes: each in a process group of its own, each ended by its pid, whatever happens.
+//! Child processes of a demo or a measurement: each in a process group of its own, each ended by its pid, whatever happens.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -8,12 +8,14 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, ChildStdout, Command};
 
+use super::usage::Usage;
+
 /// How much of a child's log is kept for a failure.
 const TAIL_BYTES: u64 = 64 * 1024;
 
 /// Why a child could not be started.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ChildError {
+pub(crate) enum ChildError {
     /// Its log could not be created.
     #[error("could not create the log {}", path.display())]
     Log {
@@ -32,15 +34,15 @@ pub(super) enum ChildError {
 
 /// A running child. Dropped, it is killed.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(crate) struct Running {
     name: &'static str,
     child: Child,
     log: PathBuf,
 }
 
 impl Running {
-    /// Starts `command`. Its stderr, and its stdout unless that is read by the demo, go to a log in `dir`.
-    pub(super) fn start(
+    /// Starts `command`. Its stderr, and its stdout unless that is read by us, go to a log in `dir`.
+    pub(crate) fn start(
         name: &'static str,
         mut command: Command,
         dir: &Path,
@@ -55,19 +57,19 @@ impl Running {
         } else {
             command.stdout(file);
         }
-        // Ctrl-C at the terminal shall reach the demo alone, which then ends them in the right order.
+        // Ctrl-C at the terminal shall reach us alone, who then end them in the right order.
         command.process_group(0).kill_on_drop(true);
         let child = command.spawn().map_err(|source| ChildError::Start { name, source })?;
         Ok(Self { name, child, log })
     }
 
     /// Its stdout, once, if it was started with a pipe.
-    pub(super) fn stdout(&mut self) -> Option<ChildStdout> {
+    pub(crate) fn stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
     /// Completes when it ends, with how it ended as text.
-    pub(super) async fn ended(&mut self) -> String {
+    pub(crate) async fn ended(&mut self) -> String {
         match self.child.wait().await {
             Ok(status) => format!("{} ended with {status}", self.name),
             Err(error) => format!("{} cannot be waited for: {error}", self.name),
@@ -75,7 +77,7 @@ impl Running {
     }
 
     /// Asks it to end, and kills it when it has not within `grace`.
-    pub(super) async fn stop(&mut self, grace: Duration) {
+    pub(crate) async fn stop(&mut self, grace: Duration) {
         let pid = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let Some(pid) = pid else { return };
         // It may just have ended by itself; then there is nothing left to ask.
@@ -85,16 +87,23 @@ impl Running {
         }
     }
 
+    /// Its number, until it has ended.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// The most memory it has held at once so far, in MiB; none once it has ended.
-    pub(super) fn peak_memory_mib(&self) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some(kib.div_ceil(1024))
+    pub(crate) fn peak_memory_mib(&self) -> Option<u64> {
+        self.usage()?.peak_kib.map(|kib| kib.div_ceil(1024))
+    }
+
+    /// What it has used so far; none once it has ended.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        Usage::of(self.pid()?)
     }
 
     /// The last lines of its log.
-    pub(super) fn tail(&self, lines: usize) -> Vec<String> {
+    pub(crate) fn tail(&self, lines: usize) -> Vec<String> {
         let read = || -> std::io::Result<String> {
             let mut file = File::open(&self.log)?;
             let length = file.metadata()?.len();

@@ -1,0 +1,145 @@
+//! The command `quartermaster bench`.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::args::Args;
+use super::contender::{Contender, words};
+use super::figures::Figures;
+use super::machine::{Machine, Versions, version_of};
+use super::measure::{BrokerProgram, Children, Programs, Run};
+use super::report::Report;
+use super::setting::Setting;
+use super::sign;
+use crate::exit::Exit;
+use crate::stage::{StageError, View, complain, nats_server};
+
+/// Measures and says what came of it.
+pub fn run(args: &Args) -> Exit {
+    if let Some(dir) = &args.sign_as {
+        return sign::answer(dir);
+    }
+    let against = match args.against.as_deref().map(Contender::parse).transpose() {
+        Ok(against) => against,
+        Err(error) => return usage("--against", &error),
+    };
+    let broker = match args.broker.as_deref().map(words).transpose() {
+        Ok(broker) => broker,
+        Err(error) => return usage("--broker", &error),
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(source) => return complain(&StageError::Setup { what: "the runtime", source }),
+    };
+    match runtime.block_on(bench(args, against.as_ref(), broker)) {
+        Ok(exit) => exit,
+        Err(error) => complain(&error),
+    }
+}
+
+fn usage(option: &str, error: &dyn std::error::Error) -> Exit {
+    let _ = writeln!(std::io::stderr(), "error: {option}: {error}");
+    Exit::Usage
+}
+
+async fn bench(
+    args: &Args,
+    against: Option<&Contender>,
+    broker: Option<Vec<String>>,
+) -> Result<Exit, StageError> {
+    let own = std::env::current_exe().map_err(StageError::OwnFile)?;
+    let broker = match broker {
+        Some(words) => BrokerProgram::Other(words),
+        None => BrokerProgram::Nats(nats_server(args.nats_server.as_deref()).await?),
+    };
+    let programs = Programs { own, broker };
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(StageError::setup("signals"))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(StageError::setup("signals"))?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(StageError::setup("signals"))?;
+    let mut children = Children::default();
+    let outcome = tokio::select! {
+        outcome = report(args, &programs, against, &mut children) => outcome.map(Some),
+        _ = interrupt.recv() => Ok(None),
+        _ = terminate.recv() => Ok(None),
+        _ = hangup.recv() => Ok(None),
+    };
+    children.stop().await;
+    let Some(report) = outcome? else {
+        let _ = writeln!(std::io::stderr(), "interrupted: everything is stopped");
+        return Ok(Exit::Failure);
+    };
+    let text = if args.json { serde_json::to_string(&report).unwrap_or_default() } else { report.text() };
+    let _ = writeln!(std::io::stdout(), "{text}");
+    Ok(if report.complete() { Exit::Success } else { Exit::Incomplete })
+}
+
+async fn report(
+    args: &Args,
+    programs: &Programs,
+    against: Option<&Contender>,
+    children: &mut Children,
+) -> Result<Report, StageError> {
+    let setting = Setting::of(args);
+    let machine = Machine::here();
+    let ours = runs(args, programs, &setting, &Contender::Ours, children).await?;
+    let theirs = match against {
+        Some(against) => runs(args, programs, &setting, against, children).await?,
+        None => Vec::new(),
+    };
+    let versions = Versions {
+        quartermaster: format!("quartermaster {}", env!("CARGO_PKG_VERSION")),
+        broker: match &programs.broker {
+            BrokerProgram::Nats(program) => version_of(program),
+            BrokerProgram::Other(words) => words.join(" "),
+        },
+        against: args.against.clone(),
+    };
+    Ok(Report::new(machine, versions, setting, ours, theirs))
+}
+
+/// All runs of one provisioner, each with everything started anew and ended.
+async fn runs(
+    args: &Args,
+    programs: &Programs,
+    setting: &Setting,
+    contender: &Contender,
+    children: &mut Children,
+) -> Result<Vec<Figures>, StageError> {
+    let mut all = Vec::new();
+    for number in 1..=args.runs {
+        let (dir, _temporary) = folder(args.keep.as_deref(), contender, number)?;
+        let mut view = View::new(setting.servers as u64);
+        view.say(&format!(
+            "{}, run {number} of {}: {} servers",
+            contender.title(),
+            args.runs,
+            setting.servers
+        ));
+        let mut run = Run { programs, setting, contender, dir: &dir, view: &mut view };
+        let figures = run.measure(children).await;
+        view.clear();
+        children.stop().await;
+        all.push(figures?);
+    }
+    Ok(all)
+}
+
+/// The folder of one run; a temporary one goes when the second value is dropped.
+fn folder(
+    keep: Option<&Path>,
+    contender: &Contender,
+    number: u32,
+) -> Result<(PathBuf, Option<tempfile::TempDir>), StageError> {
+    let setup = StageError::setup;
+    if let Some(keep) = keep {
+        let name = if *contender == Contender::Ours { "ours" } else { "theirs" };
+        let dir = keep.join(format!("{name}-{number}"));
+        std::fs::create_dir_all(&dir).map_err(setup("the directory to keep"))?;
+        return Ok((std::path::absolute(dir).map_err(setup("the directory to keep"))?, None));
+    }
+    let temporary = tempfile::Builder::new().prefix("quartermaster-bench-").tempdir();
+    let temporary = temporary.map_err(setup("a temporary directory"))?;
+    Ok((temporary.path().to_owned(), Some(temporary)))
+}
