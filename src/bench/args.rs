@@ -53,6 +53,12 @@ pub struct Args {
     /// Afterwards measure this provisioner in the same way; {config} and {choria_config} stand for its files
     #[arg(long, value_name = "CMD")]
     pub against: Option<String>,
+    /// Measure fleets of these sizes instead of --servers, and draw how cost, memory and answers grow
+    #[arg(long, value_name = "N,N,…", value_parser = sizes)]
+    pub sweep: Option<Sizes>,
+    /// With --sweep: the picture
+    #[arg(long, value_name = "FILE", default_value = "quartermaster-bench.svg", requires = "sweep")]
+    pub svg: PathBuf,
     /// Give up a run after this long
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub time_limit: Duration,
@@ -71,6 +77,14 @@ pub struct Args {
     /// The helper of the x509 network: signs a request with the authority in DIR
     #[arg(long, value_name = "DIR", hide = true, exclusive = true)]
     pub sign_as: Option<PathBuf>,
+}
+
+/// Sizes of fleets, the smallest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sizes(pub Vec<usize>);
+
+fn sizes(text: &str) -> Result<Sizes, String> {
+    super::sweep::sizes(text).map(Sizes)
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

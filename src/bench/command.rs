@@ -12,7 +12,8 @@ use super::machine::{Machine, Versions, version_of};
 use super::measure::{BrokerProgram, Children, Programs, Run};
 use super::report::Report;
 use super::setting::Setting;
-use super::sign;
+use super::sweep::Sweep;
+use super::{chart, sign};
 use crate::exit::Exit;
 use crate::stage::{StageError, View, complain, nats_server};
 
@@ -60,28 +61,60 @@ async fn bench(
     let mut hangup = signal(SignalKind::hangup()).map_err(StageError::setup("signals"))?;
     let mut children = Children::default();
     let outcome = tokio::select! {
-        outcome = report(args, &programs, against, &mut children) => outcome.map(Some),
+        outcome = reports(args, &programs, against, &mut children) => outcome.map(Some),
         _ = interrupt.recv() => Ok(None),
         _ = terminate.recv() => Ok(None),
         _ = hangup.recv() => Ok(None),
     };
     children.stop().await;
-    let Some(report) = outcome? else {
+    let Some(reports) = outcome? else {
         let _ = writeln!(std::io::stderr(), "interrupted: everything is stopped");
         return Ok(Exit::Failure);
     };
-    let text = if args.json { serde_json::to_string(&report).unwrap_or_default() } else { report.text() };
+    let complete = reports.iter().all(Report::complete);
+    let text = if args.sweep.is_some() {
+        let sweep = Sweep { sweep: reports };
+        let panels = sweep.panels();
+        std::fs::write(&args.svg, chart::svg(&panels)).map_err(StageError::setup("the picture"))?;
+        if args.json {
+            serde_json::to_string(&sweep).unwrap_or_default()
+        } else {
+            let tables: Vec<String> = sweep.sweep.iter().map(Report::text).collect();
+            format!("{}\n\n{}picture: {}", tables.join("\n\n"), chart::text(&panels), args.svg.display())
+        }
+    } else {
+        let text = |report: &Report| {
+            if args.json { serde_json::to_string(report).unwrap_or_default() } else { report.text() }
+        };
+        reports.first().map(text).unwrap_or_default()
+    };
     let _ = writeln!(std::io::stdout(), "{text}");
-    Ok(if report.complete() { Exit::Success } else { Exit::Incomplete })
+    Ok(if complete { Exit::Success } else { Exit::Incomplete })
 }
 
-async fn report(
+/// One report, or one for each size of a sweep.
+async fn reports(
     args: &Args,
     programs: &Programs,
     against: Option<&Contender>,
     children: &mut Children,
+) -> Result<Vec<Report>, StageError> {
+    let sizes = args.sweep.as_ref().map_or_else(|| vec![args.servers], |sizes| sizes.0.clone());
+    let mut reports = Vec::new();
+    for servers in sizes {
+        reports.push(report(args, servers, programs, against, children).await?);
+    }
+    Ok(reports)
+}
+
+async fn report(
+    args: &Args,
+    servers: usize,
+    programs: &Programs,
+    against: Option<&Contender>,
+    children: &mut Children,
 ) -> Result<Report, StageError> {
-    let setting = Setting::of(args);
+    let setting = Setting::of(args, servers);
     let machine = Machine::here();
     let ours = runs(args, programs, &setting, &Contender::Ours, children).await?;
     let theirs = match against {
@@ -109,7 +142,7 @@ async fn runs(
 ) -> Result<Vec<Figures>, StageError> {
     let mut all = Vec::new();
     for number in 1..=args.runs {
-        let (dir, _temporary) = folder(args.keep.as_deref(), contender, number)?;
+        let (dir, _temporary) = folder(args.keep.as_deref(), contender, setting.servers, number)?;
         let mut view = View::new(setting.servers as u64);
         view.say(&format!(
             "{}, run {number} of {}: {} servers",
@@ -130,12 +163,13 @@ async fn runs(
 fn folder(
     keep: Option<&Path>,
     contender: &Contender,
+    servers: usize,
     number: u32,
 ) -> Result<(PathBuf, Option<tempfile::TempDir>), StageError> {
     let setup = StageError::setup;
     if let Some(keep) = keep {
         let name = if *contender == Contender::Ours { "ours" } else { "theirs" };
-        let dir = keep.join(format!("{name}-{number}"));
+        let dir = keep.join(format!("{name}-{servers}-{number}"));
         std::fs::create_dir_all(&dir).map_err(setup("the directory to keep"))?;
         return Ok((std::path::absolute(dir).map_err(setup("the directory to keep"))?, None));
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tokio::process::Command;
 
+use super::setting::absolute;
 use crate::config::split;
 use crate::emulate::NetworkFiles;
 
@@ -76,8 +77,13 @@ impl Contender {
 
 /// Splits a command line as a shell does, without a shell.
 pub(super) fn words(text: &str) -> Result<Vec<String>, CommandError> {
-    let words = split(text).map_err(|error| CommandError::Words(error.to_string()))?;
-    if words.first().is_none_or(String::is_empty) { Err(CommandError::Empty) } else { Ok(words) }
+    let mut words = split(text).map_err(|error| CommandError::Words(error.to_string()))?;
+    let Some(program) = words.first_mut().filter(|program| !program.is_empty()) else {
+        return Err(CommandError::Empty);
+    };
+    // It is started in a directory of its own.
+    *program = absolute(program);
+    Ok(words)
 }
 
 /// The command of these words with the placeholders replaced.
@@ -105,9 +111,10 @@ mod tests {
         let other =
             Contender::parse("'/opt/the peer' --config {config} --choria-config={choria_config}").unwrap();
         let command = other.command(Path::new("/own"), &files);
-        let shown = format!("{:?}", command.as_std());
-        assert_eq!(shown, r#""/opt/the peer" "--config" "/net/a b.yaml" "--choria-config=/net/c.cfg""#.to_owned()
-            .as_str().to_owned().as_str().replace("\"/opt", if std::env::var_os("USER").is_none() { "USER=\"quartermaster\" \"/opt" } else { "\"/opt" }));
+        let arguments: Vec<_> =
+            command.as_std().get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        assert_eq!(command.as_std().get_program(), "/opt/the peer");
+        assert_eq!(arguments, ["--config", "/net/a b.yaml", "--choria-config=/net/c.cfg"]);
     }
 
     #[test]

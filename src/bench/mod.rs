@@ -2,6 +2,7 @@
 //! and compared with another provisioner.
 
 mod args;
+mod chart;
 mod command;
 mod contender;
 mod figures;
@@ -13,6 +14,7 @@ mod ratio;
 mod report;
 mod setting;
 mod sign;
+mod sweep;
 
 pub use args::Args;
 pub use command::run;

@@ -42,15 +42,24 @@ pub(super) struct Setting {
     pub(super) time_limit: Duration,
 }
 
+/// A program named by a path stays the same from any directory; one named by its name alone is looked for on the PATH.
+pub(super) fn absolute(program: &str) -> String {
+    if !program.contains('/') {
+        return program.to_owned();
+    }
+    std::path::absolute(program)
+        .map_or_else(|_| program.to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
 impl Setting {
     /// What the command line asks for.
-    pub(super) fn of(args: &Args) -> Self {
+    pub(super) fn of(args: &Args, servers: usize) -> Self {
         let discovered = args.announce == "discovery";
         Self {
-            servers: args.servers,
+            servers,
             connections: args.connections,
             workers: args.workers,
-            helper: args.helper.clone(),
+            helper: absolute(&args.helper),
             helper_delay_ms: args.helper_delay.as_millis(),
             network: args.network.clone(),
             announce: args.announce.clone(),
@@ -58,7 +67,7 @@ impl Setting {
             restart_delay_ms: args.restart_delay.map(|delay| delay.as_millis()),
             ramp_ms: args.ramp.as_millis(),
             // Who is there when the provisioner starts is found together with whoever was to warm it up.
-            warm_up: if discovered { 0 } else { args.warm_up.min(args.servers) },
+            warm_up: if discovered { 0 } else { args.warm_up.min(servers) },
             state: args.state,
             lone: args.lone,
             broker: args.broker.clone().unwrap_or_else(|| "nats-server".to_owned()),

@@ -4,6 +4,7 @@
 //! passes, unless `QM_REQUIRE_ALL=1` asks for everything.
 #![cfg(test)]
 
+mod bench_run;
 mod canary_debug;
 mod canary_forms;
 mod canary_panic;
