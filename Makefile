@@ -3,7 +3,7 @@ CARGO ?= cargo
 # One set of features for everything that is built, so that nothing is built twice.
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: demo test check build deb setup clean-cache
+.PHONY: demo bench test check build deb setup clean-cache
 
 build:
 	$(CARGO) build --release --bin quartermaster
@@ -12,6 +12,12 @@ build:
 demo: build
 	@QM_NATS_SERVER="$$(tools/get-nats-server)" && export QM_NATS_SERVER && \
 	  target/release/quartermaster demo $(DEMO_ARGS)
+
+# Measures on this machine: the parts alone (criterion, a minute or two), then 1,000 servers with everything real, three times.
+bench: build
+	@$(CARGO) bench --bench codec --bench work -- --warm-up-time 0.3 --measurement-time 1
+	@QM_NATS_SERVER="$$(tools/get-nats-server)" && export QM_NATS_SERVER && \
+	  target/release/quartermaster bench $(BENCH_ARGS)
 
 # The Debian package, into target/debian.
 deb:

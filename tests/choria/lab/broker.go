@@ -27,7 +27,12 @@ func runBroker(ctx context.Context, dir string) error {
 	if d.Kind == "plain" {
 		return runNats(ctx, f, d)
 	}
-	cfg, err := config.NewSystemConfig(f.in("broker.conf"), true)
+	return runChoria(ctx, f.in("broker.conf"))
+}
+
+// runChoria is a Choria broker with this configuration file.
+func runChoria(ctx context.Context, file string) error {
+	cfg, err := config.NewSystemConfig(file, true)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 const usage = `lab network plain|x509|issuer DIR NAME…   prepare a network in DIR with a server folder for every NAME
 lab broker DIR                            run the network's broker
+lab choria-broker FILE                    run a Choria broker with this configuration, for measurements
 lab server [--disable-tls] DIR/servers/NAME   run a server: provisioning mode until server.cfg says otherwise
 lab tap DIR                               print what passes, a JSON object a line, the first being {"ready":true}
 lab stranger DIR NAME                     take NAME's provisioning lock as somebody else (plain networks)
@@ -43,6 +44,9 @@ func run(args []string) error {
 		return prepareNetwork(args[0], args[1], args[2:])
 	case command == "broker":
 		return runBroker(untilOrphaned(), args[0])
+	case command == "choria-broker":
+		ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		return runChoria(ctx, args[0])
 	case command == "server" && args[0] == "--disable-tls" && len(args) == 2:
 		return runServer(untilOrphaned(), args[1], true)
 	case command == "server":
