@@ -2,7 +2,11 @@
 //! the bare `posix_spawn` of the same program: `cargo bench --bench work`. Figures for comparing two states of the code on one
 //! machine; nothing asserts them.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "made-up work that does not go as it should is the end of the benchmark")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "made-up work that does not go as it should is the end of the benchmark"
+)]
 
 use std::hint::black_box;
 use std::process::{Command, Stdio};
@@ -24,8 +28,14 @@ const DECISION: &str = r#"{"defer":false,"configuration":{"identity":"web1.examp
 
 /// One cycle without keys and tokens: their cost is that of the signatures, which `codec` measures.
 fn cycle(settings: &Arc<PlanSettings>, identity: &Identity) -> u32 {
-    let mut plan = Plan::new(Arc::clone(settings), identity.clone(), "f1b90c7379f64f9fa59ba0c62730bf5d".to_owned(), None);
-    let at = At { now: Instant::now(), luck: 0.5, paused: false, barred: false, conflict: false, late_keys: 0 };
+    let mut plan = Plan::new(
+        Arc::clone(settings),
+        identity.clone(),
+        "f1b90c7379f64f9fa59ba0c62730bf5d".to_owned(),
+        None,
+    );
+    let at =
+        At { now: Instant::now(), luck: 0.5, paused: false, barred: false, conflict: false, late_keys: 0 };
     let (mut input, mut steps) = (Input::Begin, 0);
     loop {
         steps += 1;
@@ -52,7 +62,9 @@ fn plan(criterion: &mut Criterion) {
         upgrades_optional: false,
     });
     let identity = Identity::parse("web1.example.net").unwrap();
-    criterion.bench_function("plan/a whole cycle without keys", |bench| bench.iter(|| cycle(&settings, &identity)));
+    criterion.bench_function("plan/a whole cycle without keys", |bench| {
+        bench.iter(|| cycle(&settings, &identity))
+    });
 }
 
 fn settings() -> RosterSettings {
@@ -85,18 +97,26 @@ fn roster(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(HOSTS as u64));
     group.bench_function("every host is noticed", |bench| bench.iter(|| full(black_box(&identities), now)));
     group.bench_function("every host is noticed again", |bench| {
-        bench.iter_batched_ref(|| full(&identities, now), |roster| {
-            for identity in &identities {
-                roster.notice(identity, Sighting::Answered, now, 0.5);
-            }
-        }, BatchSize::LargeInput);
+        bench.iter_batched_ref(
+            || full(&identities, now),
+            |roster| {
+                for identity in &identities {
+                    roster.notice(identity, Sighting::Answered, now, 0.5);
+                }
+            },
+            BatchSize::LargeInput,
+        );
     });
     group.bench_function("every host is admitted and provisioned", |bench| {
-        bench.iter_batched_ref(|| full(&identities, now), |roster| {
-            while let Some(admission) = roster.admit(now) {
-                roster.finish(admission.cycle, Ending::Provisioned, now, 0.5);
-            }
-        }, BatchSize::LargeInput);
+        bench.iter_batched_ref(
+            || full(&identities, now),
+            |roster| {
+                while let Some(admission) = roster.admit(now) {
+                    roster.finish(admission.cycle, Ending::Provisioned, now, 0.5);
+                }
+            },
+            BatchSize::LargeInput,
+        );
     });
     group.finish();
 }
@@ -132,7 +152,8 @@ fn spawns(criterion: &mut Criterion) {
         group.bench_with_input(BenchmarkId::new("ours, at once", at_once), &at_once, |bench, at_once| {
             bench.iter(|| {
                 runtime.block_on(async {
-                    let run = || execute(&launch, &limits, &orphans, b"{\"identity\":\"x\"}", |_| true, |_| {});
+                    let run =
+                        || execute(&launch, &limits, &orphans, b"{\"identity\":\"x\"}", |_| true, |_| {});
                     let ran = futures::future::join_all((0..*at_once).map(|_| run())).await;
                     for run in ran {
                         assert!(run.unwrap().status.is_some_and(|status| status.success()));

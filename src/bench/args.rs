@@ -59,6 +59,9 @@ pub struct Args {
     /// With --sweep: the picture
     #[arg(long, value_name = "FILE", default_value = "quartermaster-bench.svg", requires = "sweep")]
     pub svg: PathBuf,
+    /// Let waves of --servers come and go for so long instead, and see whether the provisioner grows
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["sweep", "against", "lone", "announce"])]
+    pub soak: Option<Duration>,
     /// Give up a run after this long
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub time_limit: Duration,
@@ -74,6 +77,12 @@ pub struct Args {
     /// Keep keys, configuration and logs of every run in this directory
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+    /// The long-lived helper of a network in DIR
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub provide_as: Option<PathBuf>,
+    /// What --provide-as is asked for: `schema`, or nothing
+    #[arg(last = true, hide = true, requires = "provide_as")]
+    pub rest: Vec<String>,
     /// The helper of the x509 network: signs a request with the authority in DIR
     #[arg(long, value_name = "DIR", hide = true, exclusive = true)]
     pub sign_as: Option<PathBuf>,

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -12,8 +13,9 @@ use super::machine::{Machine, Versions, version_of};
 use super::measure::{BrokerProgram, Children, Programs, Run};
 use super::report::Report;
 use super::setting::Setting;
+use super::soak::Soak;
 use super::sweep::Sweep;
-use super::{chart, sign};
+use super::{chart, provide, sign};
 use crate::exit::Exit;
 use crate::stage::{StageError, View, complain, nats_server};
 
@@ -22,10 +24,18 @@ pub fn run(args: &Args) -> Exit {
     if let Some(dir) = &args.sign_as {
         return sign::answer(dir);
     }
+    if let Some(dir) = &args.provide_as {
+        return provide::serve(dir, &args.rest);
+    }
     let against = match args.against.as_deref().map(Contender::parse).transpose() {
         Ok(against) => against,
         Err(error) => return usage("--against", &error),
     };
+    if args.helper == "provider" && !args.helper_delay.is_zero() {
+        let _ =
+            writeln!(std::io::stderr(), "error: --helper-delay: the long-lived helper cannot be made slow");
+        return Exit::Usage;
+    }
     let broker = match args.broker.as_deref().map(words).transpose() {
         Ok(broker) => broker,
         Err(error) => return usage("--broker", &error),
@@ -61,16 +71,33 @@ async fn bench(
     let mut hangup = signal(SignalKind::hangup()).map_err(StageError::setup("signals"))?;
     let mut children = Children::default();
     let outcome = tokio::select! {
-        outcome = reports(args, &programs, against, &mut children) => outcome.map(Some),
+        outcome = work(args, &programs, against, &mut children) => outcome.map(Some),
         _ = interrupt.recv() => Ok(None),
         _ = terminate.recv() => Ok(None),
         _ = hangup.recv() => Ok(None),
     };
     children.stop().await;
-    let Some(reports) = outcome? else {
+    let Some((text, good)) = outcome? else {
         let _ = writeln!(std::io::stderr(), "interrupted: everything is stopped");
         return Ok(Exit::Failure);
     };
+    let _ = writeln!(std::io::stdout(), "{text}");
+    Ok(if good { Exit::Success } else { Exit::Incomplete })
+}
+
+/// Does what is asked for; the text to print, and whether all went as it should.
+async fn work(
+    args: &Args,
+    programs: &Programs,
+    against: Option<&Contender>,
+    children: &mut Children,
+) -> Result<(String, bool), StageError> {
+    if let Some(length) = args.soak {
+        let soak = soak(args, length, programs, children).await?;
+        let text = if args.json { serde_json::to_string(&soak).unwrap_or_default() } else { soak.text() };
+        return Ok((text, soak.good()));
+    }
+    let reports = reports(args, programs, against, children).await?;
     let complete = reports.iter().all(Report::complete);
     let text = if args.sweep.is_some() {
         let sweep = Sweep { sweep: reports };
@@ -88,8 +115,26 @@ async fn bench(
         };
         reports.first().map(text).unwrap_or_default()
     };
-    let _ = writeln!(std::io::stdout(), "{text}");
-    Ok(if complete { Exit::Success } else { Exit::Incomplete })
+    Ok((text, complete))
+}
+
+async fn soak(
+    args: &Args,
+    length: Duration,
+    programs: &Programs,
+    children: &mut Children,
+) -> Result<Soak, StageError> {
+    let setting = Setting { warm_up: 0, ..Setting::of(args, args.servers) };
+    let (machine, versions) = (Machine::here(), versions(args, programs));
+    let (dir, _temporary) = folder(args.keep.as_deref(), &Contender::Ours, setting.servers, 1)?;
+    let mut view = View::new(length.as_secs());
+    view.say(&format!("waves of {} servers for {} s", setting.servers, length.as_secs()));
+    let mut run =
+        Run { programs, setting: &setting, contender: &Contender::Ours, dir: &dir, view: &mut view };
+    let soak = run.soak(length, machine, versions, children).await;
+    view.clear();
+    children.stop().await;
+    soak
 }
 
 /// One report, or one for each size of a sweep.
@@ -121,15 +166,18 @@ async fn report(
         Some(against) => runs(args, programs, &setting, against, children).await?,
         None => Vec::new(),
     };
-    let versions = Versions {
+    Ok(Report::new(machine, versions(args, programs), setting, ours, theirs))
+}
+
+fn versions(args: &Args, programs: &Programs) -> Versions {
+    Versions {
         quartermaster: format!("quartermaster {}", env!("CARGO_PKG_VERSION")),
         broker: match &programs.broker {
             BrokerProgram::Nats(program) => version_of(program),
             BrokerProgram::Other(words) => words.join(" "),
         },
         against: args.against.clone(),
-    };
-    Ok(Report::new(machine, versions, setting, ours, theirs))
+    }
 }
 
 /// All runs of one provisioner, each with everything started anew and ended.

@@ -20,7 +20,7 @@ use crate::stage::{
 };
 
 /// A provisioner ends its work in hand before it goes.
-const GRACE: Duration = Duration::from_secs(15);
+pub(super) const GRACE: Duration = Duration::from_secs(15);
 const START_LIMIT: Duration = Duration::from_secs(30);
 const WARM_LIMIT: Duration = Duration::from_secs(120);
 /// How often the provisioner is looked at.
@@ -52,8 +52,8 @@ pub(super) enum BrokerProgram {
 #[derive(Default)]
 pub(super) struct Children {
     broker: Option<Running>,
-    provisioner: Option<Running>,
-    fleet: Option<Running>,
+    pub(super) provisioner: Option<Running>,
+    pub(super) fleet: Option<Running>,
     lone: Option<Running>,
 }
 
@@ -67,6 +67,15 @@ impl Children {
             }
         }
     }
+}
+
+/// Where a run takes place.
+pub(super) struct Place {
+    pub(super) network: NetworkFiles,
+    /// The port of the provisioner's metrics.
+    monitor: u16,
+    /// The broker's port.
+    port: u16,
 }
 
 /// What is followed while it runs.
@@ -115,24 +124,17 @@ pub(super) struct Run<'a> {
 impl Run<'_> {
     /// Measures. What was started is in `children` and still runs.
     pub(super) async fn measure(&mut self, children: &mut Children) -> Result<Figures, StageError> {
-        let (port, monitor) = (quiet_port()?, free_port()?);
-        let prepared = self.prepare(port, monitor)?;
-        let network = match self.setting.network.as_str() {
-            "issuer" => &prepared.issuer,
-            "x509" => &prepared.x509,
-            _ => &prepared.plain,
-        };
-        self.configure(network)?;
-        children.broker = Some(self.start_broker(&prepared, port).await?);
+        let place = self.stage(children).await?;
+        let network = &place.network;
         if self.setting.discovered() {
             let mut counters = self.start_fleet(network, children)?;
             while counters.count("servers") == 0 || counters.count("down") > 0 {
                 self.next(&mut counters, children).await?;
             }
-            let probe = self.start_provisioner(network, monitor, port, children).await?;
+            let probe = self.start_provisioner(&place, children).await?;
             self.follow(counters, probe, (Usage::default(), Usage::default()), network, children).await
         } else {
-            let mut probe = self.start_provisioner(network, monitor, port, children).await?;
+            let mut probe = self.start_provisioner(&place, children).await?;
             self.warm_up(network).await?;
             probe.ask().await;
             probe.forget();
@@ -142,6 +144,20 @@ impl Run<'_> {
             let counters = self.start_fleet(network, children)?;
             self.follow(counters, probe, before, network, children).await
         }
+    }
+
+    /// Writes the network's files and starts its broker.
+    pub(super) async fn stage(&self, children: &mut Children) -> Result<Place, StageError> {
+        let (port, monitor) = (quiet_port()?, free_port()?);
+        let prepared = self.prepare(port, monitor)?;
+        let network = match self.setting.network.as_str() {
+            "issuer" => prepared.issuer.clone(),
+            "x509" => prepared.x509.clone(),
+            _ => prepared.plain.clone(),
+        };
+        self.configure(&network)?;
+        children.broker = Some(self.start_broker(&prepared, port).await?);
+        Ok(Place { network, monitor, port })
     }
 
     fn prepare(&self, port: u16, monitor: u16) -> Result<Prepared, StageError> {
@@ -162,18 +178,18 @@ impl Run<'_> {
             "exec" => network.dir.join("static.sh"),
             "provider" => {
                 set_key(&network.config, "helper_protocol", &"provider".into())?;
-                network.dir.join("provider.sh")
+                let provider = network.dir.join("provider.sh");
+                let own = self.programs.own.display();
+                let call = format!("exec '{own}' bench --provide-as '{}' -- \"$@\"", network.dir.display());
+                script(&provider, &call)?;
+                provider
             }
             program => PathBuf::from(program),
         };
         let delay = Duration::from_millis(u64::try_from(setting.helper_delay_ms).unwrap_or(u64::MAX));
         if !delay.is_zero() {
-            use std::os::unix::fs::PermissionsExt as _;
             let slow = self.dir.join("slow.sh");
-            let script = format!("#!/bin/sh\nsleep {}\nexec {}\n", delay.as_secs_f64(), helper.display());
-            std::fs::write(&slow, script)
-                .and_then(|()| std::fs::set_permissions(&slow, std::fs::Permissions::from_mode(0o755)))
-                .map_err(StageError::setup("the helper"))?;
+            script(&slow, &format!("sleep {}\nexec '{}'", delay.as_secs_f64(), helper.display()))?;
             helper = slow;
             if *self.contender == Contender::Ours {
                 let limit = format!("{}s", (delay + HELPER_MARGIN).as_secs());
@@ -214,30 +230,34 @@ impl Run<'_> {
         Ok(broker)
     }
 
-    async fn start_provisioner(
+    pub(super) async fn start_provisioner(
         &self,
-        network: &NetworkFiles,
-        monitor: u16,
-        port: u16,
+        place: &Place,
         children: &mut Children,
     ) -> Result<Probe, StageError> {
+        let Place { network, monitor, port } = place;
         let command = self.contender.command(&self.programs.own, network);
         let provisioner = children.provisioner.insert(self.start("provisioner", command, false)?);
-        wait_for_metrics(provisioner, monitor).await?;
+        wait_for_metrics(provisioner, *monitor).await?;
         let broker = format!("nats://127.0.0.1:{port}");
         // Another broker lets nobody in without a login of its own.
         let askable =
             *self.contender == Contender::Ours && matches!(self.programs.broker, BrokerProgram::Nats(_));
-        Ok(Probe::new(monitor, askable.then_some(broker.as_str())).await)
+        Ok(Probe::new(*monitor, askable.then_some(broker.as_str())).await)
     }
 
-    fn start(&self, name: &'static str, mut command: Command, piped: bool) -> Result<Running, StageError> {
+    pub(super) fn start(
+        &self,
+        name: &'static str,
+        mut command: Command,
+        piped: bool,
+    ) -> Result<Running, StageError> {
         command.current_dir(self.dir);
         Ok(Running::start(name, command, self.dir, piped)?)
     }
 
     /// The command of a fleet in this network.
-    fn fleet(&self, network: &NetworkFiles, servers: usize, format: &str) -> Command {
+    pub(super) fn fleet(&self, network: &NetworkFiles, servers: usize, format: &str) -> Command {
         let mut command = Command::new(&self.programs.own);
         command.arg("emulate").arg("--json").args(["--interval", "250ms"]).arg("--network").arg(&network.dir);
         command.args(["--servers", &servers.to_string(), "--identity-format", format]);
@@ -376,6 +396,14 @@ impl Run<'_> {
             helper_runs: whole(probe.sum("choria_provisioner_helper_time_count")),
         });
     }
+}
+
+/// Writes an executable shell script.
+fn script(file: &Path, text: &str) -> Result<(), StageError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::write(file, format!("#!/bin/sh\n{text}\n"))
+        .and_then(|()| std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)))
+        .map_err(StageError::setup("the helper"))
 }
 
 async fn ended(running: Option<&mut Running>) -> String {

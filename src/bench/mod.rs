@@ -10,10 +10,12 @@ mod latency;
 mod machine;
 mod measure;
 mod probe;
+mod provide;
 mod ratio;
 mod report;
 mod setting;
 mod sign;
+mod soak;
 mod sweep;
 
 pub use args::Args;

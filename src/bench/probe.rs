@@ -23,6 +23,18 @@ pub(super) struct Probe {
     latest: Vec<Sample>,
 }
 
+/// Whether control answers: metrics are there before it is.
+async fn answers(client: &Client) -> bool {
+    let end = Instant::now() + LIMIT;
+    while client.request(QUESTION, "{}".into()).await.is_err() {
+        if Instant::now() > end {
+            return false;
+        }
+        tokio::time::sleep(CONNECT / 40).await;
+    }
+    true
+}
+
 impl Probe {
     /// A probe of the provisioner with that port for metrics; with an address of its broker, control is asked too, if
     /// somebody answers there.
@@ -38,7 +50,7 @@ impl Probe {
             let options =
                 async_nats::ConnectOptions::new().connection_timeout(CONNECT).request_timeout(Some(LIMIT));
             if let Ok(Ok(client)) = tokio::time::timeout(CONNECT, options.connect(broker)).await
-                && client.request(QUESTION, "{}".into()).await.is_ok()
+                && answers(&client).await
             {
                 probe.control = Some(client);
             }

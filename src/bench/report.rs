@@ -97,6 +97,10 @@ impl Report {
         for summary in &self.summary {
             add(&mut table, summary.figure, summary.spread);
         }
+        if let Some(limit) = self.setting.helper_limit() {
+            let share = Spread::of(self.runs.iter().map(|run| run.per_minute * 100.0 / limit));
+            add(&mut table, "of what so slow a helper allows, %", share);
+        }
         add(&mut table, "most servers in the queue", counted(|run| run.most_waiting));
         let answers = |told: fn(&Figures) -> f64| Spread::of(self.runs.iter().map(told));
         add(&mut table, "/metrics answers, longest, ms", answers(|run| run.metrics_answer.max_ms));

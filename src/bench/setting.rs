@@ -75,6 +75,13 @@ impl Setting {
         }
     }
 
+    /// Servers a minute that workers can serve whose helper takes at least so long; none when it is not made slow.
+    pub(super) fn helper_limit(&self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "a small number of workers and of milliseconds")]
+        let (workers, delay) = (self.workers as f64, self.helper_delay_ms as f64);
+        (delay > 0.0).then(|| workers * 60_000.0 / delay)
+    }
+
     /// Whether servers are there before the provisioner is.
     pub(super) fn discovered(&self) -> bool {
         self.announce == "discovery"

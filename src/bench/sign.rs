@@ -27,8 +27,12 @@ fn decide(dir: &Path) -> Result<String, String> {
     std::io::stdin()
         .read_to_string(&mut input)
         .map_err(|error| format!("could not read the request: {error}"))?;
-    let request: Value =
-        serde_json::from_str(&input).map_err(|error| format!("the request is no JSON: {error}"))?;
+    let request = serde_json::from_str(&input).map_err(|error| format!("the request is no JSON: {error}"))?;
+    decision(dir, &request).map(|decision| decision.to_string())
+}
+
+/// What a server becomes whose request this is.
+pub(super) fn decision(dir: &Path, request: &Value) -> Result<Value, String> {
     let text = |pointer: &str| request.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let read = |name: &str| {
         std::fs::read_to_string(dir.join(name)).map_err(|error| format!("could not read {name}: {error}"))
@@ -36,7 +40,7 @@ fn decide(dir: &Path) -> Result<String, String> {
     let authority = Authority { certificate: read("ca.pem")?, key: read("ca.key")? };
     let certificate = sign(&authority, text("/csr/csr")).map_err(|error| error.to_string())?;
     let ssldir = text("/csr/ssldir");
-    let answer = json!({
+    Ok(json!({
         "defer": false,
         "certificate": certificate,
         "ca": authority.certificate,
@@ -50,6 +54,5 @@ fn decide(dir: &Path) -> Result<String, String> {
             "plugin.security.file.key": format!("{ssldir}/private.pem"),
             "plugin.security.file.ca": format!("{ssldir}/ca.pem"),
         },
-    });
-    Ok(answer.to_string())
+    }))
 }

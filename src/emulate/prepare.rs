@@ -155,7 +155,7 @@ fn plain(files: &Files, settings: &PrepareSettings, dice: &mut Dice) -> Result<N
         ("plugin.security.provider", "file"),
     ];
     let helper = files.write("helper.sh", &helper(&configuration), 0o755)?;
-    files.write("static.sh", &static_helper(&configuration), 0o755)?;
+    static_helpers(files, &configuration)?;
     let choria = "identity = provisioner.example.net\nplugin.choria.use_srv = false\nplugin.security.provider = file\n";
     let choria = format!("{choria}plugin.choria.middleware_hosts = nats://{}\n", settings.broker);
     let choria_config = files.write("choria.cfg", &choria, 0o644)?;
@@ -200,7 +200,7 @@ fn issuer(files: &Files, settings: &PrepareSettings, dice: &mut Dice) -> Result<
         ("plugin.security.provider", "choria"),
     ];
     let helper = files.write("helper.sh", &helper(&configuration), 0o755)?;
-    files.write("static.sh", &static_helper(&configuration), 0o755)?;
+    static_helpers(files, &configuration)?;
     let dir = files.dir.display();
     let choria = format!(
         "identity = provisioner_signer\nplugin.choria.middleware_hosts = nats://{}\nplugin.choria.use_srv = false\n\
@@ -236,12 +236,16 @@ fn yaml(settings: &PrepareSettings, helper: &Path) -> String {
     text
 }
 
-/// The simplest helper there is, for measurements: it reads its request and does not look at it. Two processes.
-fn static_helper(configuration: &[(&str, &str)]) -> String {
+/// What the simplest helpers there are answer for every server, for measurements: `static.sh` reads its request and does not
+/// look at it; `decision.json` is for whoever answers without a process of its own.
+fn static_helpers(files: &Files, configuration: &[(&str, &str)]) -> Result<(), PrepareError> {
     let members = configuration.iter().filter(|(key, _)| *key != "identity");
     let members: serde_json::Map<_, _> =
         members.map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
-    format!("#!/bin/sh\ncat >/dev/null; echo '{}'\n", json!({"defer": false, "configuration": members}))
+    let decision = json!({"defer": false, "configuration": members}).to_string();
+    files.write("decision.json", &decision, 0o644)?;
+    files.write("static.sh", &format!("#!/bin/sh\ncat >/dev/null; echo '{decision}'\n"), 0o755)?;
+    Ok(())
 }
 
 /// A helper in plain shell. It uses nothing but builtins, so a run costs one process.

@@ -369,6 +369,28 @@ fn newcomers_go_first_but_retries_get_their_turn() {
 }
 
 #[test]
+fn a_lone_newcomer_waits_for_those_before_it_and_for_nobody_else() {
+    let mut b = Bench::new(RosterSettings { in_flight: 5000, queue: 5000, ..settings() });
+    for n in 0..100 {
+        b.run(&format!("again{n}"), Ending::Interrupted, 0);
+    }
+    for n in 0..1000 {
+        b.answered(&format!("crowd{n}"), 0);
+    }
+    b.answered("lone", 1);
+    for n in 0..1000 {
+        b.answered(&format!("later{n}"), 2);
+    }
+    let order: Vec<_> = std::iter::from_fn(|| b.admit(3)).map(|(host, _)| host).collect();
+    let before = order.iter().take_while(|host| *host != "lone");
+    let (crowd, others): (Vec<_>, Vec<_>) = before.partition(|host| host.starts_with("crowd"));
+    assert_eq!(crowd.len(), 1000);
+    // Of five, one may be a retry.
+    assert!(others.iter().all(|host| host.starts_with("again")) && others.len() <= 250, "{}", others.len());
+    assert_eq!(order.len(), 2101);
+}
+
+#[test]
 fn counts_return_to_zero_when_everything_is_over() {
     let mut b = Bench::new(RosterSettings { in_flight: 100, queue: 100, ..settings() });
     for (n, ending) in [
