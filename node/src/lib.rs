@@ -2,5 +2,15 @@
 //! secrets sealed to a key that lives in memory only, and the programs around it.
 //!
 //! It may use `proto`, async-nats, the file system and, of `actors`, only `supervise` and `link`.
+//!
+//! The client, in reading order: [`template`]s and [`value`]s, [`archive`]s, the [`check`] of a plan with its templates,
+//! [`collection`]s, and [`core`], which decides one module's life.
 
+pub mod archive;
+pub mod backoff;
+pub mod check;
+pub mod collection;
+pub mod core;
 pub mod sealed;
+pub mod template;
+pub mod value;

@@ -1,0 +1,102 @@
+//! When changes are acted on: soon after a quiet time, together in a burst.
+
+use std::time::Duration;
+
+/// After a quiet time a change waits only this long, for others that come with it.
+const SOON: Duration = Duration::from_millis(10);
+/// In a burst changes wait until none came for this long.
+const BURST: Duration = Duration::from_millis(100);
+/// Items and consumers wait longer: they come from many modules and machines.
+const BURST_OF_MANY: Duration = Duration::from_millis(200);
+/// But no change waits longer than this.
+const AT_MOST: Duration = Duration::from_secs(1);
+/// How long nothing must have been acted on for a time to be quiet.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Changes that wait.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Settle {
+    first: Option<Duration>,
+    due: Option<Duration>,
+    acted: Option<Duration>,
+}
+
+impl Settle {
+    /// Notes a change; answers when to look.
+    pub fn changed(&mut self, now: Duration, of_many: bool) -> Duration {
+        let is_quiet = self.acted.is_none_or(|acted| now.saturating_sub(acted) >= QUIET);
+        let wait = match (is_quiet, of_many) {
+            (true, _) => SOON,
+            (false, false) => BURST,
+            (false, true) => BURST_OF_MANY,
+        };
+        let first = *self.first.get_or_insert(now);
+        let due = (now + wait).min(first + AT_MOST);
+        let due = self.due.map_or(due, |before| if is_quiet { before } else { due.max(before) });
+        self.due = Some(due);
+        due
+    }
+
+    /// True when what waits is due.
+    pub fn is_due(&self, now: Duration) -> bool {
+        self.due.is_some_and(|due| due <= now)
+    }
+
+    /// Everything was looked at; nothing waits any more.
+    pub fn looked(&mut self, now: Duration) {
+        let acted = if self.due.is_some() { Some(now) } else { self.acted };
+        *self = Self { first: None, due: None, acted };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn after_a_quiet_time_a_change_is_acted_on_soon() {
+        let mut settle = Settle::default();
+        assert_eq!(settle.changed(ms(5_000), false), ms(5_010));
+        assert_eq!(settle.changed(ms(5_004), true), ms(5_010));
+        assert!(!settle.is_due(ms(5_009)));
+        assert!(settle.is_due(ms(5_010)));
+        settle.looked(ms(5_010));
+        assert!(!settle.is_due(ms(9_000)), "nothing waits any more");
+    }
+
+    #[test]
+    fn ten_changes_in_a_second_are_acted_on_twice() {
+        let mut settle = Settle::default();
+        let mut acted = 0;
+        for now in 0..3_000 {
+            if now < 1_000 && now % 100 == 0 {
+                settle.changed(ms(now), false);
+            }
+            if settle.is_due(ms(now)) {
+                settle.looked(ms(now));
+                acted += 1;
+            }
+        }
+        assert_eq!(acted, 2);
+    }
+
+    #[test]
+    fn changes_without_end_are_acted_on_every_second() {
+        let mut settle = Settle::default();
+        let mut acted = Vec::new();
+        for now in 0..4_000 {
+            if now % 50 == 0 {
+                settle.changed(ms(now), true);
+            }
+            if settle.is_due(ms(now)) {
+                settle.looked(ms(now));
+                acted.push(now);
+            }
+        }
+        assert_eq!(acted, [10, 1_050, 2_100, 3_150]);
+    }
+}
