@@ -11,6 +11,7 @@ pub mod backoff;
 pub mod check;
 pub mod collection;
 pub mod core;
+pub mod engine;
 pub mod sealed;
 pub mod template;
 pub mod value;
