@@ -14,7 +14,7 @@ pub(super) fn bare(line: &[u8]) -> &[u8] {
 /// The ending that this text uses, by its first line; LF where it has none.
 pub(super) fn ending(text: &[u8]) -> &'static [u8] {
     match lines(text).first() {
-        Some(line) if line.ends_with(b"\r\n") => b"\r\n",
+        Some(line) if line.ends_with(b"\r\n") || line.ends_with(b"\r") => b"\r\n",
         _ => b"\n",
     }
 }
