@@ -2,6 +2,8 @@
 mod fault;
 
 pub mod disk;
+pub mod ledger;
 pub mod managed;
+pub mod program;
 
 pub use fault::{Fault, FaultCode};

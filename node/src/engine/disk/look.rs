@@ -14,7 +14,7 @@ use crate::engine::fault::{Fault, FaultCode};
 pub const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Owner, group and permission bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Attributes {
     /// The owner's number.
     pub user: u32,

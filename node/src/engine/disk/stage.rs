@@ -1,6 +1,7 @@
 //! Content beside its target, ready to take its place.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::sync::Arc;
 
 use rustix::fs::{self, AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
@@ -24,20 +25,20 @@ pub enum Placed {
 
 /// Content on the disk that has no name yet, or one of its own. Dropped without having been placed, it leaves nothing.
 #[derive(Debug)]
-pub struct Staged<'a> {
-    folder: &'a Folder,
+pub struct Staged {
+    folder: Arc<Folder>,
     fd: OwnedFd,
     target: String,
     beside: Option<String>,
 }
 
-impl<'a> Staged<'a> {
+impl Staged {
     /// Writes content with these attributes into the folder of `path` and onto the disk.
     ///
     /// # Errors
     /// [`FaultCode::NoSpace`] or what else the system says.
     pub fn write(
-        folder: &'a Folder,
+        folder: &Arc<Folder>,
         path: &FilePath,
         content: &[u8],
         attributes: Attributes,
@@ -46,8 +47,8 @@ impl<'a> Staged<'a> {
         let target = path.name().to_owned();
         let private = Mode::RUSR | Mode::WUSR;
         let nameless = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-        let mut staged = match fs::openat(folder, ".", nameless, private) {
-            Ok(fd) => Self { folder, fd, target, beside: None },
+        let mut staged = match fs::openat(&**folder, ".", nameless, private) {
+            Ok(fd) => Self { folder: Arc::clone(folder), fd, target, beside: None },
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                 Self::with_name(folder, target).map_err(fault)?
             }
@@ -57,12 +58,12 @@ impl<'a> Staged<'a> {
         Ok(staged)
     }
 
-    fn with_name(folder: &'a Folder, target: String) -> Result<Self, Errno> {
+    fn with_name(folder: &Arc<Folder>, target: String) -> Result<Self, Errno> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
         for _ in 0..NAME_TRIES {
             let name = beside(&target);
-            match fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
-                Ok(fd) => return Ok(Self { folder, fd, target, beside: Some(name) }),
+            match fs::openat(&**folder, &name, flags, Mode::RUSR | Mode::WUSR) {
+                Ok(fd) => return Ok(Self { folder: Arc::clone(folder), fd, target, beside: Some(name) }),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }
@@ -92,7 +93,7 @@ impl<'a> Staged<'a> {
     /// What the system says; the target is as it was then.
     pub fn replace(mut self) -> Result<Placed, Fault> {
         let name = self.named().map_err(|error| self.fault(error))?;
-        match fs::renameat(self.folder, &name, self.folder, &self.target) {
+        match fs::renameat(&*self.folder, &name, &*self.folder, &self.target) {
             Ok(()) => {
                 self.beside = None;
                 Ok(Placed::There)
@@ -148,24 +149,24 @@ impl<'a> Staged<'a> {
 
     fn link(&self, name: &str) -> Result<(), Errno> {
         if let Some(beside) = &self.beside {
-            return fs::linkat(self.folder, beside, self.folder, name, AtFlags::empty());
+            return fs::linkat(&*self.folder, beside, &*self.folder, name, AtFlags::empty());
         }
         let own = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
-        match fs::linkat(CWD, own, self.folder, name, AtFlags::SYMLINK_FOLLOW) {
+        match fs::linkat(CWD, own, &*self.folder, name, AtFlags::SYMLINK_FOLLOW) {
             // Without /proc; root may, others from kernel 6.10 on.
             Err(Errno::NOENT | Errno::NOTDIR) => {
-                fs::linkat(&self.fd, "", self.folder, name, AtFlags::EMPTY_PATH)
+                fs::linkat(&self.fd, "", &*self.folder, name, AtFlags::EMPTY_PATH)
             }
             other => other,
         }
     }
 }
 
-impl Drop for Staged<'_> {
+impl Drop for Staged {
     fn drop(&mut self) {
         if let Some(name) = self.beside.take() {
             // What cannot be removed now is swept at the next start.
-            let _ = fs::unlinkat(self.folder, name, AtFlags::empty());
+            let _ = fs::unlinkat(&*self.folder, name, AtFlags::empty());
         }
     }
 }

@@ -76,7 +76,7 @@ fn content_takes_the_targets_place_and_leaves_nothing_beside_it() {
     let path = place.path("app.ini");
     fs::write(path.as_str(), "old").unwrap();
     fs::hard_link(path.as_str(), place.path("other").as_str()).unwrap();
-    let folder = Folder::open(&path).unwrap().unwrap();
+    let folder = std::sync::Arc::new(Folder::open(&path).unwrap().unwrap());
     let staged = Staged::write(&folder, &path, b"new", mine(0o640)).unwrap();
     assert_eq!(fs::read(path.as_str()).unwrap(), b"old", "nothing shows before it takes its place");
     assert_eq!(staged.replace().unwrap(), Placed::There);
@@ -90,7 +90,7 @@ fn content_takes_the_targets_place_and_leaves_nothing_beside_it() {
 fn a_staged_file_that_is_dropped_leaves_nothing() {
     let place = Place::new();
     let path = place.path("app.ini");
-    let folder = Folder::open(&path).unwrap().unwrap();
+    let folder = std::sync::Arc::new(Folder::open(&path).unwrap().unwrap());
     drop(Staged::write(&folder, &path, b"new", mine(0o600)).unwrap());
     assert!(place.names().is_empty());
 }
@@ -99,7 +99,7 @@ fn a_staged_file_that_is_dropped_leaves_nothing() {
 fn an_absent_file_is_made_and_a_present_one_is_left() {
     let place = Place::new();
     let path = place.path("motd");
-    let folder = Folder::open(&path).unwrap().unwrap();
+    let folder = std::sync::Arc::new(Folder::open(&path).unwrap().unwrap());
     let place_it = |content: &[u8]| {
         Staged::write(&folder, &path, content, mine(0o644)).unwrap().place_if_absent().unwrap()
     };
@@ -169,7 +169,7 @@ fn an_open_folder_is_written_into_wherever_its_name_leads_now() {
         fs::create_dir(place.path(name).as_str()).unwrap();
     }
     let path = place.path("a/x");
-    let folder = Folder::open(&path).unwrap().unwrap();
+    let folder = std::sync::Arc::new(Folder::open(&path).unwrap().unwrap());
     let staged = Staged::write(&folder, &path, b"secret", mine(0o600)).unwrap();
     fs::rename(place.path("a").as_str(), place.path("moved").as_str()).unwrap();
     symlink("trap", place.path("a").as_str()).unwrap();
@@ -211,7 +211,7 @@ fn folders_go_only_when_they_are_empty() {
 fn very_long_names_have_room_beside_them() {
     let place = Place::new();
     let path = place.path(&"é".repeat(127));
-    let folder = Folder::open(&path).unwrap().unwrap();
+    let folder = std::sync::Arc::new(Folder::open(&path).unwrap().unwrap());
     Staged::write(&folder, &path, b"x", mine(0o600)).unwrap().replace().unwrap();
     assert_eq!(fs::metadata(path.as_str()).unwrap().len(), 1);
 }

@@ -10,7 +10,8 @@ use super::{ManagedError, block, ini, json, toml, yaml};
 pub type Keys = BTreeSet<Vec<String>>;
 
 /// How a managed file is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// Lines between two marker lines that name the module.
     Block {
