@@ -1,9 +1,20 @@
 //! The engine: the one program that writes a machine's files.
+mod declaration;
 mod fault;
+mod keeper;
+mod plan;
+mod removal;
 
 pub mod disk;
 pub mod ledger;
 pub mod managed;
 pub mod program;
 
+#[cfg(test)]
+mod tests;
+
+pub use declaration::{Declaration, Declarations, DeclaredFile, Standing, Writing};
 pub use fault::{Fault, FaultCode};
+pub use keeper::{Done, Keeper, Outcome};
+pub use plan::{Action, Filled};
+pub use removal::{Taken, TakenHow};

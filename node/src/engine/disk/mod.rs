@@ -12,7 +12,7 @@ mod sweep;
 mod tests;
 
 pub use account::Accounts;
-pub use folder::Folder;
+pub use folder::{Folder, NewFolder};
 pub use look::{Attributes, Found, MAX_FILE_BYTES};
 pub use path::{FilePath, PathError, Roots};
 pub use remove::{RemoveEffect, remove_file, remove_folder};

@@ -21,6 +21,16 @@ pub struct Row {
     pub created: bool,
 }
 
+impl Row {
+    /// The keys of a managed file that are ours.
+    pub fn ours(&self) -> Keys {
+        match &self.kept {
+            Kept::Managed { ours, .. } => ours.clone(),
+            Kept::Owned | Kept::Seed => Keys::new(),
+        }
+    }
+}
+
 /// How a file is written, with what is needed to take it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,0 +1,113 @@
+//! What may be written: the engine's own copy of each module's declaration.
+
+use std::collections::BTreeMap;
+
+use super::disk::FilePath;
+use super::managed::Format;
+use super::program::Program;
+
+/// Who owns a file's content once its program runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Writing {
+    /// The mesh: written whole.
+    Owned,
+    /// The program: written when absent.
+    Seed,
+    /// Both.
+    Managed(Format),
+}
+
+/// One declared file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredFile {
+    /// Where.
+    pub path: FilePath,
+    /// How.
+    pub writing: Writing,
+    /// Its owner's name or number; none keeps what a file has.
+    pub owner: Option<String>,
+    /// Its group's name or number; none keeps what a file has.
+    pub group: Option<String>,
+    /// Its permission bits; none keeps what a file has.
+    pub mode: Option<u32>,
+    /// The program that is told of a change.
+    pub program: Option<Program>,
+    /// It holds nothing but a secret.
+    pub is_secret: bool,
+}
+
+/// One module's declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declaration {
+    /// The module.
+    pub module: String,
+    /// The digest of the value it was read from, as a request names it.
+    pub plan: String,
+    /// The revision it has in the mirror; 0 from a folder.
+    pub revision: u64,
+    /// Its files; none when its plan cannot be read, which is no reason to take anything away.
+    pub files: Option<Vec<DeclaredFile>>,
+}
+
+/// Where a request stands to what is declared.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Standing<'a> {
+    /// Both mean the same.
+    Same(&'a Declaration),
+    /// The module is not declared.
+    Unknown,
+    /// The request knows more than the engine yet does.
+    Behind(u64),
+    /// The engine knows more than the request.
+    Stale(u64),
+}
+
+/// All of a machine's declarations, by the module's token, whose order decides who holds a path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Declarations {
+    by_token: BTreeMap<String, Declaration>,
+    /// They come from a folder, where only the digest says which is which.
+    from_folder: bool,
+}
+
+impl Declarations {
+    /// From a folder of files, by each module's token.
+    pub fn from_folder(by_token: BTreeMap<String, Declaration>) -> Self {
+        Self { by_token, from_folder: true }
+    }
+
+    /// From the mirror, by each module's token.
+    pub const fn from_mirror(by_token: BTreeMap<String, Declaration>) -> Self {
+        Self { by_token, from_folder: false }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Declaration> {
+        self.by_token.values()
+    }
+
+    /// One module's.
+    pub fn of(&self, module: &str) -> Option<&Declaration> {
+        self.iter().find(|declaration| declaration.module == module)
+    }
+
+    /// The first module that declares a path, and the file.
+    pub fn holder(&self, path: &FilePath) -> Option<(&Declaration, &DeclaredFile)> {
+        self.iter().find_map(|declaration| {
+            let file = declaration.files.iter().flatten().find(|file| file.path == *path)?;
+            Some((declaration, file))
+        })
+    }
+
+    /// Compares what a request names with what is known.
+    pub fn standing(&self, module: &str, plan: &str, revision: u64) -> Standing<'_> {
+        match self.of(module) {
+            None => Standing::Unknown,
+            Some(known) if known.plan == plan && (self.from_folder || known.revision == revision) => {
+                Standing::Same(known)
+            }
+            Some(known) if self.from_folder || known.revision < revision => Standing::Behind(known.revision),
+            Some(known) => Standing::Stale(known.revision),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Files written, put back and taken away: the decisions of `plan.rs`, carried out on the disk and in the ledger.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::declaration::{Declaration, Declarations, DeclaredFile, Writing};
+use super::disk::{Accounts, Folder, Found, NewFolder, Placed, Roots, Staged, sweep};
+use super::fault::{Fault, FaultCode};
+use super::ledger::{Entry, Ledger, LedgerError, Owed, Row, Store};
+use super::plan::{self, Action, Asked, Filled};
+use super::program::Program;
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Where, as the request said it.
+    pub path: String,
+    /// What was done, or why it was not.
+    pub done: Result<Done, Fault>,
+}
+
+/// What was done to one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// What.
+    pub action: Action,
+    /// SHA-256 of the whole file as it lies on the disk now, in hexadecimal; none of a seed that was kept.
+    pub sha256: Option<String>,
+}
+
+/// Writes files and remembers what it wrote.
+#[derive(Debug)]
+pub struct Keeper {
+    pub(super) store: Store,
+    pub(super) roots: Roots,
+    pub(super) accounts: Accounts,
+}
+
+/// A file on its way.
+struct Job<'a> {
+    at: usize,
+    file: &'a DeclaredFile,
+    staged: Option<Staged>,
+    folder: Option<Arc<Folder>>,
+    row: Row,
+    previous: Option<Row>,
+    action: Action,
+    was_to_change: bool,
+    sha256: String,
+}
+
+impl Keeper {
+    /// A keeper with this ledger, bounded by these roots.
+    pub const fn new(store: Store, roots: Roots, accounts: Accounts) -> Self {
+        Self { store, roots, accounts }
+    }
+
+    /// What it knows of its work.
+    pub const fn ledger(&self) -> &Ledger {
+        self.store.ledger()
+    }
+
+    /// Removes what a killed life of the engine left beside its targets; answers how many.
+    pub fn sweep(&self) -> usize {
+        let mut swept = 0;
+        let mut seen = BTreeSet::new();
+        for (path, _) in self.ledger().files() {
+            if seen.insert(path.folder_parts()) {
+                match sweep(path) {
+                    Ok(count) => swept += count,
+                    Err(fault) => tracing::warn!(%path, %fault, "cannot look for leftovers beside a file"),
+                }
+            }
+        }
+        swept
+    }
+
+    /// Writes the files of one module that a request filled, in its order; answers what became of each.
+    ///
+    /// Everything is staged before anything takes its place. When one of them cannot be staged, no new content of this
+    /// request is placed, so that no module is half of one version and half of another; what was there before and was
+    /// changed by somebody else is put back all the same.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: nothing was placed that is not written down.
+    pub fn write(
+        &mut self,
+        declarations: &Declarations,
+        declaration: &Declaration,
+        request: &[Filled],
+    ) -> Result<Vec<Outcome>, LedgerError> {
+        let mut faults: Vec<(usize, Fault)> = Vec::new();
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        for (at, filled) in request.iter().enumerate() {
+            match self.stage(declarations, declaration, filled, at) {
+                Ok(job) => jobs.push(job),
+                Err(fault) => faults.push((at, fault)),
+            }
+        }
+        if let Some((first, _)) = faults.first() {
+            let culprit = request.get(*first).map_or("", |filled| filled.path.as_str());
+            let reason = format!("held back, because {culprit} of the same request cannot be written");
+            let (held, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.is_new());
+            jobs = rest;
+            faults.extend(held.iter().map(|job| (job.at, Fault::new(FaultCode::Io, reason.clone()))));
+        }
+        let owing = self.note(&declaration.module, &jobs)?;
+        let mut outcomes: Vec<(usize, Result<Done, Fault>)> =
+            faults.into_iter().map(|(at, fault)| (at, Err(fault))).collect();
+        let (mut undone, mut needed) = (Vec::new(), BTreeSet::new());
+        for mut job in jobs {
+            let done = job.place();
+            if done.as_ref().is_ok_and(|done| done.action.is_change()) {
+                needed.extend(&job.file.program);
+            } else if self.ledger().file(&job.file.path) != job.previous.as_ref() && job.was_to_change {
+                undone.push(Entry::File {
+                    path: job.file.path.clone(),
+                    row: job.previous.take().map(Box::new),
+                });
+            }
+            outcomes.push((job.at, done));
+        }
+        let needless = owing.into_iter().filter(|owed| !needed.contains(&owed.program));
+        undone.extend(needless.map(Entry::Told));
+        self.store.write(&undone)?;
+        outcomes.sort_by_key(|(at, _)| *at);
+        let named = outcomes
+            .into_iter()
+            .filter_map(|(at, done)| Some(Outcome { path: request.get(at)?.path.clone(), done }));
+        Ok(named.collect())
+    }
+
+    fn asked(&self, file: &DeclaredFile, filled: &Filled) -> Result<Asked, Fault> {
+        let user = file.owner.as_deref().map(|name| self.accounts.user(name)).transpose()?;
+        let group = file.group.as_deref().map(|name| self.accounts.group(name)).transpose()?;
+        Asked { user, group, mode: file.mode }.for_content(filled.is_sensitive || file.is_secret)
+    }
+
+    /// Looks at one file and puts what it is to hold beside it, where it does not hold it yet.
+    fn stage<'a>(
+        &self,
+        declarations: &'a Declarations,
+        declaration: &'a Declaration,
+        filled: &Filled,
+        at: usize,
+    ) -> Result<Job<'a>, Fault> {
+        if digest(&filled.content) != filled.sha256 {
+            return Err(Fault::new(FaultCode::HashMismatch, "the content is not what its hash says"));
+        }
+        let file = plan::declared(declarations, declaration, filled)?;
+        self.roots.admit(&file.path)?;
+        let asked = self.asked(file, filled)?;
+        let known = plan::known(self.ledger(), file);
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let name = file.path.name();
+        let folder = Folder::open(&file.path)?;
+        let found = match &folder {
+            Some(folder) => Found::look(folder, name)?,
+            None => None,
+        };
+        let had = found.as_ref().map(|found| found.attributes);
+        let attributes = asked.resolved(had, known.map(|row| row.attributes), own);
+        let mut job = Job {
+            at,
+            file,
+            staged: None,
+            folder: None,
+            row: Row {
+                module: declaration.module.clone(),
+                kept: plan::kept(file, known.map(Row::ours).unwrap_or_default()),
+                sha256: filled.sha256.clone(),
+                attributes,
+                created: known.map_or(had.is_none(), |row| row.created),
+            },
+            previous: self.ledger().file(&file.path).cloned(),
+            action: Action::Unchanged,
+            was_to_change: false,
+            sha256: String::new(),
+        };
+        let whole = match (&file.writing, found) {
+            (Writing::Seed, Some(_)) => {
+                job.action = Action::Kept;
+                if let Some(row) = known {
+                    job.row = row.clone();
+                }
+                return Ok(job);
+            }
+            (Writing::Seed | Writing::Owned, None) => filled.content.clone(),
+            (Writing::Owned, Some(found)) => {
+                job.sha256.clone_from(&filled.sha256);
+                if had == Some(attributes) && found.holds(name, &filled.content)? {
+                    return Ok(job);
+                }
+                filled.content.clone()
+            }
+            (Writing::Managed(_), found) => {
+                if found.as_ref().is_some_and(|found| found.links > 1) {
+                    let reason = format!("{name} has several names, so that what is in it may be another's");
+                    return Err(Fault::new(FaultCode::PathRefused, reason));
+                }
+                let target = found.map(|found| found.read(name)).transpose()?;
+                let bytes = target.as_ref().map(|target| target.as_slice());
+                let (whole, ours) = plan::content(file, &declaration.module, filled, bytes, known)?;
+                job.row.kept = plan::kept(file, ours);
+                job.sha256 = digest(&whole);
+                if had == Some(attributes) && bytes == Some(whole.as_slice()) {
+                    return Ok(job);
+                }
+                whole
+            }
+        };
+        job.sha256 = digest(&whole);
+        job.action = match file.writing {
+            Writing::Seed => Action::Seeded,
+            Writing::Owned | Writing::Managed(_) => plan::action(known, &filled.sha256, asked),
+        };
+        job.was_to_change = true;
+        let is_private = filled.is_sensitive || file.is_secret;
+        let new = NewFolder {
+            user: attributes.user,
+            group: attributes.group,
+            mode: if is_private { 0o700 } else { 0o750 },
+        };
+        let folder = Arc::new(match folder {
+            Some(folder) => folder,
+            None => Folder::open_or_make(&file.path, new)?,
+        });
+        job.staged = Some(Staged::write(&folder, &file.path, &whole, attributes)?);
+        job.folder = Some(folder);
+        Ok(job)
+    }
+
+    /// Writes down what is about to be placed, and whom it concerns, in one transaction; answers what is owed by it and was
+    /// not before.
+    fn note(&mut self, module: &str, jobs: &[Job<'_>]) -> Result<Vec<Owed>, LedgerError> {
+        let mut entries = Vec::new();
+        let mut owed: BTreeSet<&Program> = BTreeSet::new();
+        for job in jobs {
+            let is_news = self.ledger().file(&job.file.path) != Some(&job.row);
+            // A seed that was there before we came is the program's alone.
+            let is_theirs = job.action == Action::Kept;
+            if is_news && !is_theirs {
+                entries
+                    .push(Entry::File { path: job.file.path.clone(), row: Some(Box::new(job.row.clone())) });
+            }
+            for made in job.folder.iter().flat_map(|folder| folder.made()) {
+                if let Ok(path) = super::disk::FilePath::parse(made) {
+                    entries.push(Entry::Folder { path, is_ours: true });
+                }
+            }
+            if job.action.is_change() {
+                owed.extend(&job.file.program);
+            }
+        }
+        let number = self.ledger().next_number();
+        let before: BTreeSet<Program> = self.owed_by(module).into_iter().map(|owed| owed.program).collect();
+        let owe = |program: &Program| Owed { module: module.to_owned(), program: program.clone(), number };
+        let new =
+            owed.iter().filter(|program| !before.contains(**program)).map(|program| owe(program)).collect();
+        entries.extend(owed.into_iter().map(|program| Entry::Owe(owe(program))));
+        self.store.write(&entries)?;
+        Ok(new)
+    }
+
+    /// What a module's programs have yet to be told.
+    pub fn owed_by(&self, module: &str) -> Vec<Owed> {
+        self.ledger().owed_by(module)
+    }
+
+    /// A program was told.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; it will be told once more then.
+    pub fn told(&mut self, owed: Vec<Owed>) -> Result<(), LedgerError> {
+        self.store.write(&owed.into_iter().map(Entry::Told).collect::<Vec<_>>())
+    }
+}
+
+impl Job<'_> {
+    /// True when it brings something that was not there before.
+    fn is_new(&self) -> bool {
+        matches!(self.action, Action::Written | Action::Seeded)
+    }
+
+    fn place(&mut self) -> Result<Done, Fault> {
+        if let Some(staged) = self.staged.take() {
+            let placed = match self.file.writing {
+                Writing::Seed => staged.place_if_absent()?,
+                Writing::Owned | Writing::Managed(_) => staged.replace()?,
+            };
+            if placed == Placed::Taken {
+                self.action = Action::Kept;
+            } else if let Some(folder) = &self.folder {
+                folder.sync()?;
+            }
+        }
+        let sha256 = (self.action != Action::Kept).then(|| self.sha256.clone());
+        Ok(Done { action: self.action, sha256 })
+    }
+}
+
+pub(super) fn digest(content: &[u8]) -> String {
+    hex::encode(Sha256::digest(content))
+}
