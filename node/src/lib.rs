@@ -15,3 +15,4 @@ pub mod engine;
 pub mod sealed;
 pub mod template;
 pub mod value;
+pub mod vault;
