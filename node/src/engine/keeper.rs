@@ -102,7 +102,7 @@ impl Keeper {
         if let Some((first, _)) = faults.first() {
             let culprit = request.get(*first).map_or("", |filled| filled.path.as_str());
             let reason = format!("held back, because {culprit} of the same request cannot be written");
-            let (held, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.is_new());
+            let (held, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_new);
             jobs = rest;
             faults.extend(held.iter().map(|job| (job.at, Fault::new(FaultCode::Io, reason.clone()))));
         }

@@ -120,7 +120,9 @@ impl Store {
             }
         }
         transaction.commit()?;
-        entries.iter().for_each(|entry| self.ledger.enter(entry));
+        for entry in entries {
+            self.ledger.enter(entry);
+        }
         Ok(())
     }
 }

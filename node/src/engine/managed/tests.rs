@@ -233,23 +233,24 @@ fn formats() -> impl Strategy<Value = Format> {
 
 /// A text of keys `prefix0`, `prefix1` … with these values, in the format.
 fn sample(format: &Format, prefix: &str, values: &[u32]) -> String {
-    let pairs = values.iter().enumerate();
+    let lines = |line: &dyn Fn(usize, &u32) -> String| -> Vec<String> {
+        values.iter().enumerate().map(|(at, value)| line(at, value)).collect()
+    };
     match format {
-        Format::Block { .. } => pairs.map(|(at, value)| format!("{prefix}{at} {value}\n")).collect(),
-        Format::Ini => pairs.map(|(at, value)| format!("[s{}]\n{prefix}{at}={value}\n", at % 2)).collect(),
+        Format::Block { .. } => lines(&|at, value| format!("{prefix}{at} {value}\n")).concat(),
+        Format::Ini => lines(&|at, value| format!("[s{}]\n{prefix}{at}={value}\n", at % 2)).concat(),
         Format::Toml => {
-            let table = |odd| {
-                let own = pairs.clone().filter(move |(at, _)| at % 2 == odd);
-                own.map(|(at, value)| format!("{prefix}{at} = {value}\n")).collect::<String>()
-            };
-            format!("{}[t]\n{}", table(0), table(1))
+            let all = lines(&|at, value| format!("{prefix}{at} = {value}\n"));
+            let (even, odd): (Vec<_>, Vec<_>) = all.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
+            let text =
+                |lines: Vec<(usize, String)>| lines.into_iter().map(|(_, line)| line).collect::<String>();
+            format!("{}[t]\n{}", text(even), text(odd))
         }
         Format::Json => {
-            let members: Vec<String> =
-                pairs.map(|(at, value)| format!("\"{prefix}{at}\": {{\"in\": {value}}}")).collect();
+            let members = lines(&|at, value| format!("\"{prefix}{at}\": {{\"in\": {value}}}"));
             format!("{{{}}}", members.join(", "))
         }
-        Format::Yaml => pairs.map(|(at, value)| format!("{prefix}{at}:\n  - {value}\n\n")).collect(),
+        Format::Yaml => lines(&|at, value| format!("{prefix}{at}:\n  - {value}\n\n")).concat(),
     }
 }
 
