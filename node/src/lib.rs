@@ -13,6 +13,7 @@ pub mod collection;
 pub mod core;
 pub mod engine;
 pub mod sealed;
+pub mod secrecy;
 pub mod template;
 pub mod value;
 pub mod vault;

@@ -4,11 +4,13 @@ mod fault;
 mod keeper;
 mod plan;
 mod removal;
+mod wire;
 
 pub mod disk;
 pub mod ledger;
 pub mod managed;
 pub mod program;
+pub mod service;
 
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,15 @@ impl Accounts {
     }
 }
 
+impl Accounts {
+    /// The main group of a user, where the user is given by name and known.
+    pub fn group_of(&self, user: &str) -> Option<u32> {
+        let text = fs::read_to_string(&self.users).ok()?;
+        let line = text.lines().find(|line| line.split(':').next() == Some(user))?;
+        line.split(':').nth(3)?.parse().ok()
+    }
+}
+
 fn number(file: &PathBuf, what: &str, name: &str) -> Result<u32, Fault> {
     if let Ok(number) = name.parse() {
         return Ok(number);

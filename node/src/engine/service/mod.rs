@@ -1,0 +1,21 @@
+//! The engine at work: the socket it listens on, the folder it reads declarations from, and the keeper behind both.
+mod actor;
+mod error;
+mod folder;
+mod handle;
+mod line;
+mod listener;
+mod messages;
+mod run;
+mod settings;
+mod socket;
+mod status;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::EngineError;
+pub use run::run;
+pub use settings::Settings;
+pub use status::{ModuleStatus, Status};
