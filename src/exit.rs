@@ -25,6 +25,8 @@ pub enum Exit {
     NoInstance,
     /// 8: every instance that answered refused.
     Refused,
+    /// 78: a program of the node side cannot work as it is configured, and starting it again changes nothing.
+    Unusable,
 }
 
 impl Exit {
@@ -40,6 +42,7 @@ impl Exit {
             Self::Incomplete => 6,
             Self::NoInstance => 7,
             Self::Refused => 8,
+            Self::Unusable => 78,
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod bench;
 pub mod demo;
 pub mod emulate;
 pub mod helper_test;
+pub mod node;
 pub mod provider;
 mod stage;
 

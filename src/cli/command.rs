@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::provider::ProviderCommand;
 use crate::telemetry::{self, LogFormat};
 use crate::{app, bench, check, control, demo, emulate, helper_test, machine, provider};
+use crate::{app, check, control, demo, emulate, helper_test, machine, node, provider};
 
 /// The name under which the whole command line is the peer's (choria.md 12.1).
 const PEER_NAME: &str = "choria-provisioner";
@@ -23,7 +24,8 @@ const PEER_NAME: &str = "choria-provisioner";
 #[command(
     after_help = "Exit codes: 0 done, 1 could not go on, 2 wrong command line, 3 wrong configuration file, \
 4 a file or program it names is missing or unusable, 5 no broker, 6 done but not all of it succeeded, 7 no instance answered, \
-8 every instance refused.\n\
+8 every instance refused, \
+78 not usable as it is configured (node side).\n\
 Started under the name choria-provisioner, it takes the command line of the Choria Provisioner."
 )]
 pub struct Cli {
@@ -71,6 +73,8 @@ pub enum Command {
         #[command(subcommand)]
         command: ProviderCommand,
     },
+    /// Write this machine's files as the mesh declares them
+    Engine(node::EngineArgs),
     /// Run a fleet of emulated Choria servers
     Emulate(emulate::Args),
     /// Show everything at work on this machine
@@ -152,6 +156,7 @@ fn dispatch(cli: &Cli) -> Exit {
             for_people(&cli.log);
             provider::run(command, &mut out)
         }
+        Command::Engine(args) => node::engine(args, &cli.log, &mut out),
         Command::Emulate(args) => {
             for_people(&cli.log);
             emulate::run(args)

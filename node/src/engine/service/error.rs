@@ -19,7 +19,7 @@ pub enum EngineError {
         source: PathError,
     },
     /// The account whose client may ask does not exist.
-    #[error("the client's account: {0}")]
+    #[error("the client's account cannot be found")]
     Client(#[from] crate::engine::Fault),
     /// A file or folder of its own cannot be made or read.
     #[error("cannot use {path}")]

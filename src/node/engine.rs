@@ -1,0 +1,149 @@
+//! `quartermaster engine`: writes the machine's files; `engine status` shows what it wrote.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quartermaster_node::engine::service::{self, EngineError, Settings, Status};
+
+use super::serve::{Chain, serve};
+use crate::cli::LogArgs;
+use crate::cli::out::{Out, say};
+use crate::exit::Exit;
+
+/// How often the folder of declarations is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Arguments of `quartermaster engine`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct EngineArgs {
+    /// What to do instead of running.
+    #[command(subcommand)]
+    pub command: Option<EngineCommand>,
+    /// This machine's name
+    #[arg(long, value_name = "NAME", required = true)]
+    pub node: Option<String>,
+    /// Folder of the ledger and the status
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/quartermaster-engine")]
+    pub state: PathBuf,
+    /// Socket on which the client asks
+    #[arg(long, value_name = "PATH", default_value = "/run/nox-mesh-host/fill.sock")]
+    pub socket: PathBuf,
+    /// Folder below which files may be written; may be given more than once. Without one nothing is written
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<String>,
+    /// Folder of the programs that a declaration may have run; without it none is
+    #[arg(long, value_name = "DIR")]
+    pub commands: Option<PathBuf>,
+    /// Account whose client may ask, by name or number
+    #[arg(long, value_name = "ACCOUNT", default_value = "mesh-provisioner-client")]
+    pub client: String,
+    /// Folder of declarations, one `<module>.json` each
+    #[arg(long, value_name = "DIR", required = true)]
+    pub declarations: Option<PathBuf>,
+    /// Tell units of the user's own service manager instead of the machine's
+    #[arg(long)]
+    pub user_units: bool,
+}
+
+/// `quartermaster engine …`.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum EngineCommand {
+    /// Show each module's files and what is still owed
+    Status {
+        /// Folder of the ledger and the status
+        #[arg(long, value_name = "DIR", default_value = "/var/lib/quartermaster-engine")]
+        state: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the verb.
+pub fn engine(args: &EngineArgs, log: &LogArgs, out: &mut Out) -> Exit {
+    if let Some(EngineCommand::Status { state, json }) = &args.command {
+        return status(state, *json, out);
+    }
+    let (Some(node), Some(declarations)) = (args.node.clone(), args.declarations.clone()) else {
+        return Exit::Usage;
+    };
+    let settings = Settings {
+        node,
+        state: args.state.clone(),
+        socket: args.socket.clone(),
+        roots: args.roots.clone(),
+        commands: args.commands.clone(),
+        client: args.client.clone(),
+        declarations,
+        user_units: args.user_units,
+        look_every: LOOK_EVERY,
+    };
+    let exit = |error: &EngineError| if error.is_configuration() { Exit::Unusable } else { Exit::Failure };
+    serve(log, |stop| service::run(settings, stop), exit)
+}
+
+fn status(state: &Path, json: bool, out: &mut Out) -> Exit {
+    let status = match Status::read(state) {
+        Ok(status) => status,
+        Err(error) => {
+            say(&format!("error: {}\n", Chain(&error)));
+            return Exit::Files;
+        }
+    };
+    if json {
+        out.text(&format!("{}\n", serde_json::to_string(&status).unwrap_or_default()));
+        return Exit::Success;
+    }
+    out.text(&for_people(&status));
+    Exit::Success
+}
+
+fn for_people(status: &Status) -> String {
+    let mut lines = vec![format!("engine of {}", status.node)];
+    for (name, module) in &status.modules {
+        let declared = match (module.declared, module.readable) {
+            (false, _) => "no longer declared",
+            (true, false) => "its plan cannot be read",
+            (true, true) => "declared",
+        };
+        let owed =
+            if module.owed == 0 { String::new() } else { format!(", {} programs to be told", module.owed) };
+        lines.push(format!("  {name}: {declared}, {} files{owed}", module.files.len()));
+        lines.extend(module.files.iter().map(|path| format!("    {path}")));
+    }
+    for (path, module, how) in &status.removed {
+        lines.push(format!("  {how}: {path} ({module})"));
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use quartermaster_node::engine::service::ModuleStatus;
+
+    use super::*;
+
+    #[test]
+    fn the_status_says_what_is_there_and_what_is_owed() {
+        let module = ModuleStatus {
+            revision: 0,
+            declared: true,
+            readable: true,
+            files: vec!["/etc/forge/app.ini".to_owned()],
+            owed: 1,
+        };
+        let status = Status {
+            node: "web1".to_owned(),
+            modules: BTreeMap::from([("forge".to_owned(), module)]),
+            removed: vec![("/etc/old".to_owned(), "hub".to_owned(), "removed".to_owned())],
+        };
+        assert_eq!(
+            for_people(&status),
+            "engine of web1\n  forge: declared, 1 files, 1 programs to be told\n    /etc/forge/app.ini\n  removed: \
+             /etc/old (hub)\n"
+        );
+    }
+}
