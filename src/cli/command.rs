@@ -12,8 +12,7 @@ use crate::check::CheckArgs;
 use crate::exit::Exit;
 use crate::provider::ProviderCommand;
 use crate::telemetry::{self, LogFormat};
-use crate::{app, bench, check, control, demo, emulate, helper_test, machine, provider};
-use crate::{app, check, control, demo, emulate, helper_test, machine, node, provider};
+use crate::{app, bench, check, control, demo, emulate, helper_test, machine, node, provider};
 
 /// The name under which the whole command line is the peer's (choria.md 12.1).
 const PEER_NAME: &str = "choria-provisioner";
