@@ -9,6 +9,7 @@
 pub mod archive;
 pub mod backoff;
 pub mod check;
+pub mod client;
 pub mod collection;
 pub mod core;
 pub mod engine;
