@@ -13,6 +13,7 @@ pub mod client;
 pub mod collection;
 pub mod core;
 pub mod engine;
+pub mod mesh;
 pub mod sealed;
 pub mod secrecy;
 pub mod template;

@@ -74,6 +74,12 @@ pub enum Command {
     },
     /// Write this machine's files as the mesh declares them
     Engine(node::EngineArgs),
+    /// Set up and look at the mesh that machines' files are filled from
+    Mesh {
+        /// What to do.
+        #[command(subcommand)]
+        command: node::MeshCommand,
+    },
     /// Run a fleet of emulated Choria servers
     Emulate(emulate::Args),
     /// Show everything at work on this machine
@@ -156,6 +162,7 @@ fn dispatch(cli: &Cli) -> Exit {
             provider::run(command, &mut out)
         }
         Command::Engine(args) => node::engine(args, &cli.log, &mut out),
+        Command::Mesh { command } => node::mesh(command, &mut out),
         Command::Emulate(args) => {
             for_people(&cli.log);
             emulate::run(args)

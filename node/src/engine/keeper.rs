@@ -93,6 +93,8 @@ impl Keeper {
     ) -> Result<Vec<Outcome>, LedgerError> {
         let mut faults: Vec<(usize, Fault)> = Vec::new();
         let mut jobs: Vec<Job<'_>> = Vec::new();
+        // Folders that were made for what is held back are ours all the same.
+        let mut made: Vec<Entry> = Vec::new();
         for (at, filled) in request.iter().enumerate() {
             match self.stage(declarations, declaration, filled, at) {
                 Ok(job) => jobs.push(job),
@@ -104,6 +106,7 @@ impl Keeper {
             let reason = format!("held back, because {culprit} of the same request cannot be written");
             let (held, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_new);
             jobs = rest;
+            made = held.iter().flat_map(Job::made).collect();
             faults.extend(held.iter().map(|job| (job.at, Fault::new(FaultCode::Io, reason.clone()))));
         }
         let owing = self.note(&declaration.module, &jobs)?;
@@ -124,6 +127,7 @@ impl Keeper {
         }
         let needless = owing.into_iter().filter(|owed| !needed.contains(&owed.program));
         undone.extend(needless.map(Entry::Told));
+        undone.extend(made);
         self.store.write(&undone)?;
         outcomes.sort_by_key(|(at, _)| *at);
         let named = outcomes
@@ -245,11 +249,7 @@ impl Keeper {
                 entries
                     .push(Entry::File { path: job.file.path.clone(), row: Some(Box::new(job.row.clone())) });
             }
-            for made in job.folder.iter().flat_map(|folder| folder.made()) {
-                if let Ok(path) = super::disk::FilePath::parse(made) {
-                    entries.push(Entry::Folder { path, is_ours: true });
-                }
-            }
+            entries.extend(job.made());
             if job.action.is_change() {
                 owed.extend(&job.file.program);
             }
@@ -279,6 +279,13 @@ impl Keeper {
 }
 
 impl Job<'_> {
+    /// The folders that had to be made for it.
+    fn made(&self) -> Vec<Entry> {
+        let made = self.folder.iter().flat_map(|folder| folder.made());
+        let paths = made.filter_map(|made| super::disk::FilePath::parse(made).ok());
+        paths.map(|path| Entry::Folder { path, is_ours: true }).collect()
+    }
+
     /// True when it brings something that was not there before.
     fn is_new(&self) -> bool {
         matches!(self.action, Action::Written | Action::Seeded)

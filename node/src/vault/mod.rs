@@ -1,7 +1,21 @@
 //! The vault: it holds the secrets of a mesh and hands each to whom the plans name, sealed to a key of the asker's.
+//!
+//! In reading order: [`StoreKey`], the [`Store`] with its sealed rows, the [`Rules`] of a site, the policy over the [`Mirror`]
+//! of assignments, the [`Audit`], and [`Vault`], which joins them. No bus and no socket comes into it.
+mod audit;
+mod core;
 mod key;
+mod policy;
+mod rules;
 mod seal;
 mod store;
 
-pub use key::{KeyError, StoreKey};
+#[cfg(test)]
+mod tests;
+
+pub use self::core::{AdminError, MADE_BYTES, MAX_RANDOM_BYTES, Vault, VaultError};
+pub use audit::{Audit, Operation, Record, Verdict as AuditVerdict, stamp};
+pub use key::{KEY_BYTES, KeyError, StoreKey};
+pub use policy::{Mirror, Verdict, may_get, may_put, readers};
+pub use rules::{Rules, RulesError};
 pub use store::{Held, Listed, Notice, Store, StoreError, Value};

@@ -1,0 +1,322 @@
+//! What the vault answers: policy, store and audit joined. No bus and no socket: requests come as values and answers leave as
+//! such.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use quartermaster_proto::mesh::accounts::Account;
+use quartermaster_proto::mesh::key::secret_changed_subject;
+use quartermaster_proto::mesh::vault::{
+    GetReply, GetRequest, MAX_VALUE, PutReply, PutRequest, SecretChanged, SecretName,
+};
+use quartermaster_proto::time::WallClock;
+use zeroize::Zeroizing;
+
+use super::audit::{self, Audit, Operation, Record, Verdict as Outcome};
+use super::policy::{self, Mirror, Verdict};
+use super::rules::Rules;
+use super::store::{Listed, Notice, Store, StoreError, Value};
+use crate::sealed::{BoxKey, seal};
+
+/// The row of the key that deposits are sealed to. It is no name of a secret, so nobody can ask for it.
+const BOX_KEY: &str = "box-key";
+/// Bytes of a value that the vault makes.
+pub const MADE_BYTES: usize = 32;
+/// Most random bytes of a value that an operator has made.
+pub const MAX_RANDOM_BYTES: usize = 4 * 1024;
+/// Who operators are, in the audit.
+const ADMIN: &str = "admin";
+
+/// Why there is no answer. The asker hears nothing and tries again.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The audit line could not be written, so nothing may leave.
+    #[error("the audit cannot be written")]
+    Audit(#[source] std::io::Error),
+}
+
+/// Why an operator's wish was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The vault could not do it.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// The name is none.
+    #[error("`{0}` is no name the vault knows: own/…, provision/… or pair/…")]
+    Name(String),
+    /// There is no value of this name.
+    #[error("there is no value {0}")]
+    Absent(String),
+    /// The value, or what is wanted of it, is longer than it can be.
+    #[error("a value holds at most {MAX_VALUE} bytes, and one that is made at most {MAX_RANDOM_BYTES}")]
+    TooLong,
+}
+
+/// The vault.
+pub struct Vault {
+    store: Store,
+    audit: Audit,
+    rules: Rules,
+    mirror: Mirror,
+    box_key: BoxKey,
+    /// Where changes are said, as the registry has it.
+    changed: String,
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vault").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl Vault {
+    /// A vault over this store; a new one gets its key for deposits now.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn new(mut store: Store, audit: Audit, rules: Rules, changed: &str) -> Result<Self, StoreError> {
+        let held = store.get(BOX_KEY)?;
+        let stored = held.and_then(|held| <[u8; 32]>::try_from(held.value.expose()).ok().map(Zeroizing::new));
+        let box_key = if let Some(bytes) = stored {
+            BoxKey::from_bytes(&bytes)
+        } else {
+            let key = BoxKey::generate();
+            store.put(BOX_KEY, &Value::new(Zeroizing::new(key.to_bytes().to_vec())), &[])?;
+            key
+        };
+        Ok(Self { store, audit, rules, mirror: Mirror::default(), box_key, changed: changed.to_owned() })
+    }
+
+    /// The public half of the key that deposits are sealed to, as the registry names it.
+    pub fn public_box_key(&self) -> String {
+        STANDARD.encode(self.box_key.public())
+    }
+
+    /// The assignments that decide.
+    pub const fn mirror_mut(&mut self) -> &mut Mirror {
+        &mut self.mirror
+    }
+
+    /// The store, for what has yet to be said.
+    pub const fn store_mut(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
+    /// Opens the audit file of its name once more.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn reopen_audit(&mut self) -> std::io::Result<()> {
+        self.audit.reopen()
+    }
+
+    fn note(
+        &mut self,
+        op: Operation,
+        who: &str,
+        name: &str,
+        outcome: Outcome,
+        now: WallClock,
+    ) -> Result<(), VaultError> {
+        self.note_with(op, who, name, outcome, 0, "", now)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a line of the audit has as many members")]
+    fn note_with(
+        &mut self,
+        op: Operation,
+        who: &str,
+        name: &str,
+        outcome: Outcome,
+        version: u64,
+        reason: &str,
+        now: WallClock,
+    ) -> Result<(), VaultError> {
+        let record = Record {
+            at: audit::stamp(now),
+            op,
+            account: who.to_owned(),
+            name: name.to_owned(),
+            outcome,
+            version,
+            reason: reason.to_owned(),
+        };
+        self.audit.write(&record).map_err(VaultError::Audit)
+    }
+
+    /// A request that is none, or that wants its answer where it must not go.
+    ///
+    /// # Errors
+    /// [`VaultError::Audit`].
+    pub fn dropped(
+        &mut self,
+        op: Operation,
+        who: &str,
+        reason: &str,
+        now: WallClock,
+    ) -> Result<(), VaultError> {
+        self.note_with(op, who, "", Outcome::Dropped, 0, reason, now)
+    }
+
+    /// Answers an account.
+    ///
+    /// # Errors
+    /// [`VaultError`]: no answer may leave.
+    pub fn get(
+        &mut self,
+        account: &Account,
+        request: &GetRequest,
+        now: WallClock,
+    ) -> Result<GetReply, VaultError> {
+        let (who, name) = (account.name(), request.name.to_string());
+        let (rows, is_made) = match policy::may_get(&self.rules, &self.mirror, account, &request.name) {
+            Verdict::Granted { rows, is_made } => (rows, is_made),
+            Verdict::Refused(reason) => {
+                self.note_with(Operation::Get, &who, &name, Outcome::Refused, 0, &reason, now)?;
+                return Ok(GetReply::Refused { reason });
+            }
+        };
+        let mut held = None;
+        for row in &rows {
+            held = self.store.get(row)?;
+            if held.is_some() {
+                break;
+            }
+        }
+        if let (None, true, Some(row)) = (&held, is_made, rows.first()) {
+            let version = self.store_value(row, &random(MADE_BYTES), now)?;
+            self.note_with(Operation::Set, &who, row, Outcome::Made, version, "", now)?;
+            held = self.store.get(row)?;
+        }
+        let Some(held) = held else {
+            self.note(Operation::Get, &who, &name, Outcome::Absent, now)?;
+            return Ok(GetReply::Absent { reason: "not stored yet".to_owned() });
+        };
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        let version = self.store.version_among(&rows);
+        let Ok(sealed) = seal(&request.key, held.value.expose()) else {
+            let reason = "the key is none that a value can be sealed to".to_owned();
+            self.note_with(Operation::Get, &who, &name, Outcome::Refused, 0, &reason, now)?;
+            return Ok(GetReply::Refused { reason });
+        };
+        self.note_with(Operation::Get, &who, &name, Outcome::Sealed, version, "", now)?;
+        Ok(GetReply::Sealed { sealed, version })
+    }
+
+    /// Takes a deposit.
+    ///
+    /// # Errors
+    /// [`VaultError`]: no answer may leave.
+    pub fn put(
+        &mut self,
+        account: &Account,
+        request: &PutRequest,
+        now: WallClock,
+    ) -> Result<PutReply, VaultError> {
+        let (who, name) = (account.name(), request.name.to_string());
+        let opened = policy::may_put(&self.rules, &self.mirror, account, &request.name).and_then(|row| {
+            let value = self.box_key.open(&request.sealed).map_err(|error| error.to_string())?;
+            Ok((row, Value::new(value)))
+        });
+        match opened {
+            Ok((row, value)) => {
+                let version = self.store_value(&row, &value, now)?;
+                self.note_with(Operation::Put, &who, &name, Outcome::Stored, version, "", now)?;
+                Ok(PutReply::Stored { version })
+            }
+            Err(reason) => {
+                self.note_with(Operation::Put, &who, &name, Outcome::Refused, 0, &reason, now)?;
+                Ok(PutReply::Refused { reason })
+            }
+        }
+    }
+
+    /// Stores a value for an operator; answers its version.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub fn set(&mut self, name: &str, value: &Value, now: WallClock) -> Result<u64, AdminError> {
+        let name = secret_name(name)?;
+        if value.expose().len() > MAX_VALUE {
+            return Err(AdminError::TooLong);
+        }
+        let version = self.store_value(&name, value, now).map_err(VaultError::from)?;
+        self.note_with(Operation::Set, ADMIN, &name, Outcome::Stored, version, "", now)?;
+        Ok(version)
+    }
+
+    /// Replaces a value by one that nobody has seen; answers its version.
+    ///
+    /// # Errors
+    /// [`AdminError`]; [`AdminError::Absent`] when there is nothing to replace.
+    pub fn rotate(&mut self, name: &str, bytes: usize, now: WallClock) -> Result<u64, AdminError> {
+        let name = secret_name(name)?;
+        if bytes == 0 || bytes > MAX_RANDOM_BYTES {
+            return Err(AdminError::TooLong);
+        }
+        if self.store.get(&name).map_err(VaultError::from)?.is_none() {
+            return Err(AdminError::Absent(name));
+        }
+        let version = self.store_value(&name, &random(bytes), now).map_err(VaultError::from)?;
+        self.note_with(Operation::Set, ADMIN, &name, Outcome::Made, version, "", now)?;
+        Ok(version)
+    }
+
+    /// Forgets a value.
+    ///
+    /// # Errors
+    /// [`AdminError`]; [`AdminError::Absent`] when there is none.
+    pub fn delete(&mut self, name: &str, now: WallClock) -> Result<(), AdminError> {
+        let name = secret_name(name)?;
+        let notices = self.notices(&name, now);
+        if !self.store.delete(&name, &notices).map_err(VaultError::from)? {
+            return Err(AdminError::Absent(name));
+        }
+        self.note(Operation::Delete, ADMIN, &name, Outcome::Deleted, now)?;
+        Ok(())
+    }
+
+    /// Names and versions.
+    pub fn list(&self) -> Vec<Listed> {
+        self.store.list().into_iter().filter(|listed| listed.name != BOX_KEY).collect()
+    }
+
+    fn store_value(&mut self, row: &str, value: &Value, now: WallClock) -> Result<u64, StoreError> {
+        let notices = self.notices(row, now);
+        self.store.put(row, value, &notices)
+    }
+
+    /// What is to be said to whom about the change of a row that comes next.
+    fn notices(&self, row: &str, now: WallClock) -> Vec<Notice> {
+        let version = self.store.next_change();
+        policy::readers(&self.rules, &self.mirror, row)
+            .into_iter()
+            .map(|(account, name)| Notice {
+                subject: secret_changed_subject(&self.changed, &account.name(), &name),
+                payload: SecretChanged { name, version, at: now }.encode(),
+            })
+            .collect()
+    }
+}
+
+fn secret_name(name: &str) -> Result<String, AdminError> {
+    match name.parse::<SecretName>() {
+        Ok(name) => Ok(name.to_string()),
+        Err(_) => Err(AdminError::Name(name.to_owned())),
+    }
+}
+
+/// A value of this many random bytes, in base64url.
+fn random(bytes: usize) -> Value {
+    let mut plain = Zeroizing::new(vec![0; bytes]);
+    rand::fill(plain.as_mut_slice());
+    // Made to measure, so that the buffer does not grow and leave a copy behind.
+    let mut text = Zeroizing::new(vec![0; bytes * 4 / 3 + 4]);
+    let length = URL_SAFE_NO_PAD.encode_slice(plain.as_slice(), text.as_mut_slice()).unwrap_or_default();
+    text.truncate(length);
+    Value::new(text)
+}

@@ -1,0 +1,236 @@
+//! The accounts of the mesh on a real broker: each tries what every other one may.
+
+#![cfg(test)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, Event};
+use nkeys::KeyPair;
+use quartermaster_node::mesh::{User, configuration};
+use quartermaster_proto::mesh::accounts::{Account, matches};
+use quartermaster_proto::mesh::key;
+use quartermaster_proto::mesh::signature::PublicNkey;
+
+/// A broker with these users, ended when dropped.
+struct Broker {
+    child: Child,
+    _folder: tempfile::TempDir,
+    url: String,
+    users: Vec<(Account, KeyPair)>,
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn nats_server() -> PathBuf {
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/get-nats-server");
+    let run = Command::new(tool).output().unwrap();
+    assert!(run.status.success(), "no nats-server: {}", String::from_utf8_lossy(&run.stderr));
+    String::from_utf8(run.stdout).unwrap().trim().into()
+}
+
+impl Broker {
+    async fn start(accounts: Vec<Account>) -> Self {
+        let users: Vec<(Account, KeyPair)> =
+            accounts.into_iter().map(|account| (account, KeyPair::new_user())).collect();
+        let listed: Vec<User> =
+            users.iter().map(|(account, key)| User { account: account.clone(), key: public(key) }).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store");
+        let head = format!(
+            "listen: 127.0.0.1:-1\nports_file_dir: {:?}\njetstream {{ store_dir: {store:?} }}\n",
+            folder.path()
+        );
+        let file = folder.path().join("broker.conf");
+        std::fs::write(&file, head + &configuration(&listed)).unwrap();
+        let child = Command::new(nats_server())
+            .arg("-c")
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut broker = Self { child, _folder: folder, url: String::new(), users };
+        broker.url = broker.ready().await;
+        broker
+    }
+
+    async fn ready(&mut self) -> String {
+        loop {
+            assert!(self.child.try_wait().unwrap().is_none(), "the broker refused its configuration");
+            let ports = std::fs::read_dir(self._folder.path()).unwrap().find_map(|entry| {
+                let path = entry.unwrap().path();
+                path.extension().is_some_and(|end| end == "ports").then(|| std::fs::read(path).unwrap())
+            });
+            let ports = ports.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
+            if let Some(url) = ports.as_ref().and_then(|ports| ports["nats"][0].as_str()) {
+                return url.to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// A connection of an account, and what the broker refuses it.
+    async fn connect(&self, account: &Account) -> (Client, Refusals) {
+        let (_, key) = self.users.iter().find(|(other, _)| other == account).unwrap();
+        let refused: Refusals = Arc::default();
+        let hear = Arc::clone(&refused);
+        let client = ConnectOptions::with_nkey(key.seed().unwrap())
+            .custom_inbox_prefix(account.inbox_prefix())
+            .event_callback(move |event| {
+                let hear = Arc::clone(&hear);
+                async move {
+                    if let Event::ServerError(error) = event {
+                        hear.lock().unwrap().push(error.to_string());
+                    }
+                }
+            })
+            .connect(&self.url)
+            .await
+            .unwrap();
+        (client, refused)
+    }
+}
+
+type Refusals = Arc<Mutex<Vec<String>>>;
+
+fn public(key: &KeyPair) -> PublicNkey {
+    key.public_key().parse().unwrap()
+}
+
+fn accounts() -> Vec<Account> {
+    let node = |node: &str| node.to_owned();
+    vec![
+        Account::Provisioner { node: node("web1.example") },
+        Account::Provisioner { node: node("web2") },
+        Account::Engine { node: node("web1.example") },
+        Account::Engine { node: node("web2") },
+        Account::ToolRunner { node: node("web1.example") },
+        Account::ToolRunner { node: node("web2") },
+        Account::Vault,
+        Account::Config,
+        Account::Provider { node: node("web1.example"), module: "postgres".to_owned() },
+        Account::Provider { node: node("web2"), module: "hub".to_owned() },
+        Account::Controller,
+    ]
+}
+
+/// A subject that a pattern matches.
+fn example(pattern: &str) -> String {
+    pattern
+        .split('.')
+        .map(|token| match token {
+            "*" => "x",
+            ">" => "y.z",
+            token => token,
+        })
+        .collect::<Vec<_>>()
+        .join(".")
+}
+
+/// Waits until the broker has refused something that is refused for sure: everything before it has been judged then.
+async fn judged(client: &Client, refused: &Refusals, last: &str) {
+    client.publish(last.to_owned(), "".into()).await.unwrap();
+    client.flush().await.unwrap();
+    while !refused.lock().unwrap().iter().any(|text| text.contains(last)) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// T54, publishing and subscribing: what is not in an account's row is refused, what is in it is not.
+#[tokio::test]
+async fn the_broker_lets_each_account_do_what_its_row_says_and_nothing_else() {
+    let broker = Broker::start(accounts()).await;
+    let grants: Vec<_> = accounts().iter().map(Account::grant).collect();
+    let published: BTreeSet<String> =
+        grants.iter().flat_map(|grant| &grant.publish).map(|pattern| example(pattern)).collect();
+    let heard: BTreeSet<String> = grants.iter().flat_map(|grant| grant.subscribe.clone()).collect();
+    for account in accounts() {
+        let grant = account.grant();
+        let (client, refused) = broker.connect(&account).await;
+        for subject in &published {
+            client.publish(subject.clone(), "{}".into()).await.unwrap();
+        }
+        let mut subscribers = Vec::new();
+        for subject in &heard {
+            subscribers.push(client.subscribe(subject.clone()).await.unwrap());
+        }
+        judged(&client, &refused, "nobody.may.do.this").await;
+        let refused = refused.lock().unwrap().clone();
+        let is_refused = |what: &str, subject: &str| {
+            let quoted = format!("\"{}\"", subject.to_lowercase());
+            refused.iter().any(|text| {
+                let text = text.to_lowercase();
+                text.contains(what) && text.contains(&quoted)
+            })
+        };
+        for subject in &published {
+            let may = grant.publish.iter().any(|pattern| matches(pattern, subject));
+            assert_eq!(
+                !is_refused("publish", subject),
+                may,
+                "{} publishes {subject}: {refused:?}",
+                account.name()
+            );
+        }
+        for subject in &heard {
+            let may = grant.subscribe.contains(subject);
+            assert_eq!(!is_refused("subscription", subject), may, "{} hears {subject}", account.name());
+        }
+    }
+}
+
+/// T54, consumers: a filter in the request's body that is not the one in its subject is refused by the broker.
+#[tokio::test]
+async fn a_consumer_sees_no_more_than_its_subject_says() {
+    let broker = Broker::start(accounts()).await;
+    let (controller, _) = broker.connect(&Account::Controller).await;
+    let jetstream = async_nats::jetstream::new(controller);
+    let bucket = async_nats::jetstream::kv::Config { bucket: key::CONFIG.to_owned(), ..Default::default() };
+    jetstream.create_key_value(bucket).await.unwrap();
+    let web2 = Account::Provisioner { node: "web2".to_owned() };
+    let (client, refused) = broker.connect(&web2).await;
+    let stream = format!("KV_{}", key::CONFIG);
+    let (own, others, all) = ("web2.>", "web1=2Eexample.>", ">");
+    let create = |in_subject: &str, in_body: &str, name: &str| {
+        let [subject, body] = [in_subject, in_body].map(|filter| key::kv_subject(key::CONFIG, filter));
+        let deliver = format!("{}.deliver", web2.inbox_prefix());
+        let request = serde_json::json!({
+            "stream_name": stream,
+            "config": {
+                "name": name, "deliver_subject": deliver, "filter_subject": body, "ack_policy": "none",
+                "deliver_policy": "last_per_subject", "mem_storage": true,
+            },
+        });
+        let subject = format!("$JS.API.CONSUMER.CREATE.{stream}.{name}.{subject}");
+        let client = client.clone();
+        async move {
+            let request = client.request(subject, request.to_string().into());
+            let reply = tokio::time::timeout(Duration::from_secs(5), request).await.ok()?.ok()?;
+            serde_json::from_slice::<serde_json::Value>(&reply.payload).ok()
+        }
+    };
+    assert!(create(own, own, "a").await.is_some_and(|reply| reply["error"].is_null()));
+    for filter in [others, all] {
+        let reply = create(own, filter, "b").await.unwrap();
+        assert!(reply["error"]["err_code"].is_number(), "{reply}");
+    }
+    let subject =
+        |filter: &str| format!("$JS.API.CONSUMER.CREATE.{stream}.c.{}", key::kv_subject(key::CONFIG, filter));
+    for filter in [others, all] {
+        client.publish(subject(filter), "{}".into()).await.unwrap();
+    }
+    judged(&client, &refused, "nobody.may.do.this").await;
+    let refused = refused.lock().unwrap().join("\n").to_lowercase();
+    for filter in [others, all] {
+        assert!(refused.contains(&subject(filter).to_lowercase()), "{refused}");
+    }
+}

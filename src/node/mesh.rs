@@ -1,0 +1,114 @@
+//! `quartermaster mesh …`: what an operator of the mesh sets up and looks at.
+
+use quartermaster_node::mesh::{User, configuration};
+use quartermaster_proto::mesh::accounts::Account;
+use serde::Serialize;
+
+use crate::cli::out::{Out, say};
+use crate::exit::Exit;
+
+/// `quartermaster mesh …`.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum MeshCommand {
+    /// Print what each account may publish and hear: the broker's configuration, or a table for scripts
+    Accounts {
+        /// Accounts, each with the public key it logs in with: `provisioner.web1=UABC…`. With --json keys may be left out
+        #[arg(value_name = "ACCOUNT[=NKEY]", required = true)]
+        accounts: Vec<String>,
+        /// Print the table as JSON instead of the broker's configuration
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the verb.
+pub fn mesh(command: &MeshCommand, out: &mut Out) -> Exit {
+    let MeshCommand::Accounts { accounts, json } = command;
+    match listed(accounts, *json) {
+        Ok(text) => {
+            out.text(&text);
+            Exit::Success
+        }
+        Err(why) => {
+            say(&format!("error: {why}\n"));
+            Exit::Usage
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Serialize)]
+struct Row {
+    account: String,
+    inbox_prefix: String,
+    publish: Vec<String>,
+    subscribe: Vec<String>,
+}
+
+fn listed(accounts: &[String], json: bool) -> Result<String, String> {
+    let split = |text: &String| {
+        let (name, key) = text.split_once('=').map_or((text.as_str(), None), |(name, key)| (name, Some(key)));
+        // A token may hold `=` itself, where two digits follow it; a key is much longer.
+        let (name, key) = match text.rsplit_once('=') {
+            Some((longer, key)) if key.len() > 2 => (longer, Some(key)),
+            Some(_) => (text.as_str(), None),
+            None => (name, key),
+        };
+        let account = Account::parse(name).map_err(|fault| format!("{name}: {fault}"))?;
+        Ok::<_, String>((account, key.map(str::to_owned)))
+    };
+    let accounts: Vec<_> = accounts.iter().map(split).collect::<Result<_, _>>()?;
+    if json {
+        let rows: Vec<Row> = accounts
+            .into_iter()
+            .map(|(account, _)| {
+                let grant = account.grant();
+                Row {
+                    account: account.name(),
+                    inbox_prefix: account.inbox_prefix(),
+                    publish: grant.publish,
+                    subscribe: grant.subscribe,
+                }
+            })
+            .collect();
+        return Ok(serde_json::to_string_pretty(&rows).unwrap_or_default() + "\n");
+    }
+    let users: Vec<User> = accounts
+        .into_iter()
+        .map(|(account, key)| {
+            let name = account.name();
+            let key = key.ok_or_else(|| format!("{name}: its public key is missing: {name}=U…"))?;
+            let key = key.parse().map_err(|error| format!("{name}: {error}"))?;
+            Ok::<_, String>(User { account, key })
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(configuration(&users))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "UAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+    fn check(accounts: &[&str], json: bool, says: &str) {
+        let accounts: Vec<String> = accounts.iter().map(|account| (*account).to_owned()).collect();
+        let text = listed(&accounts, json).unwrap_or_else(|why| why);
+        assert!(text.contains(says), "{text}");
+    }
+
+    #[test]
+    fn accounts_are_listed_with_their_rows() {
+        let key = quartermaster_proto::mesh::signature::PublicNkey::user([0; 32]).to_string();
+        assert_eq!(key.len(), KEY.len());
+        check(&[&format!("provisioner.web1=2Eexample={key}")], false, "prov.ask.web1=2Eexample");
+        check(&["mesh-vault", "engine.web1=2Eexample"], true, "\"account\": \"engine.web1=2Eexample\"");
+    }
+
+    #[test]
+    fn what_is_no_account_or_has_no_key_is_named() {
+        check(&["root"], true, "root: ");
+        check(&["mesh-vault"], false, "mesh-vault: its public key is missing");
+        check(&["mesh-vault=UABC"], false, "mesh-vault: ");
+    }
+}
