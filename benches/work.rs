@@ -63,7 +63,7 @@ fn plan(criterion: &mut Criterion) {
     });
     let identity = Identity::parse("web1.example.net").unwrap();
     criterion.bench_function("plan/a whole cycle without keys", |bench| {
-        bench.iter(|| cycle(&settings, &identity))
+        bench.iter(|| cycle(&settings, &identity));
     });
 }
 

@@ -22,7 +22,7 @@ use crate::stage::{
 /// A provisioner ends its work in hand before it goes.
 pub(super) const GRACE: Duration = Duration::from_secs(15);
 const START_LIMIT: Duration = Duration::from_secs(30);
-const WARM_LIMIT: Duration = Duration::from_secs(120);
+const WARM_LIMIT: Duration = Duration::from_mins(2);
 /// How often the provisioner is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long the provisioner may take to notice that the last servers are back.
@@ -342,7 +342,7 @@ impl Run<'_> {
                         all_back.get_or_insert_with(Instant::now);
                     }
                 }
-                _ = next_of(lone.as_mut()) => {}
+                () = next_of(lone.as_mut()) => {}
                 _ = looks.tick() => {
                     probe.ask().await;
                     most_waiting = most_waiting.max(whole(probe.sum("choria_provisioner_work_queue_entries")));

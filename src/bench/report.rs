@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn numbers_are_as_exact_as_they_are_worth() {
         for (value, expected) in
-            [(31_415.9, "31416"), (100.0, "100"), (1.4142, "1.41"), (0.0, "0"), (7.0, "7")]
+            [(31_415.9, "31416"), (100.0, "100"), (1.2345, "1.23"), (0.0, "0"), (7.0, "7")]
         {
             assert_eq!(number(value), expected);
         }

@@ -196,16 +196,12 @@ impl Run<'_> {
 
 async fn look(children: &mut Children, looks: &mut Looks) -> Result<(), StageError> {
     let Some(provisioner) = &mut children.provisioner else { return Ok(()) };
-    match provisioner.usage() {
-        Some(usage) => {
-            looks.add(usage);
-            Ok(())
-        }
-        None => {
-            let how = provisioner.ended().await;
-            Err(StageError::Ended { how, log: provisioner.tail(20) })
-        }
+    if let Some(usage) = provisioner.usage() {
+        looks.add(usage);
+        return Ok(());
     }
+    let how = provisioner.ended().await;
+    Err(StageError::Ended { how, log: provisioner.tail(20) })
 }
 
 /// Looks until the fleet has ended; false when it has not within the limit.

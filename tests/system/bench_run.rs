@@ -107,6 +107,28 @@ fn servers_that_are_there_already_are_found_and_measured() {
 }
 
 #[test]
+fn a_helper_that_lives_on_is_measured_in_every_network() {
+    for network in ["plain", "x509"] {
+        let wanted = ["--servers", "4", "--runs", "1", "--helper", "provider", "--network", network];
+        measured(&wanted, |_, report| {
+            check_run(&report["runs"][0], 4);
+            assert_eq!(report["runs"][0]["steps"]["helper"]["count"], 4, "{report}");
+        });
+    }
+}
+
+#[test]
+fn waves_of_servers_come_and_go() {
+    measured(&["--servers", "20", "--soak", "3s"], |_, report| {
+        assert_eq!((&report["unfinished"], &report["flat"]), (&0.into(), &true.into()), "{report}");
+        assert_eq!(report["provisioned"], report["waves"].as_u64().unwrap() * 20, "{report}");
+        for figure in ["memory_kib", "descriptors", "threads"] {
+            assert!(report[figure]["late"].as_f64().unwrap() > 0.0, "{figure}: {report}");
+        }
+    });
+}
+
+#[test]
 fn certificates_are_measured_too() {
     for network in ["issuer", "x509"] {
         measured(&["--servers", "3", "--runs", "1", "--network", network], |_, report| {
