@@ -19,6 +19,7 @@ pub mod emulate;
 pub mod helper_test;
 pub mod node;
 pub mod provider;
+pub mod scenario;
 mod stage;
 
 pub mod init;

@@ -28,6 +28,8 @@ pub mod claim;
 pub mod election;
 pub mod service;
 
+pub mod expression;
+
 pub mod child;
 pub mod helper;
 pub mod provider;

@@ -1,0 +1,3 @@
+mod checking;
+mod ordering;
+mod reading;
