@@ -40,6 +40,7 @@ pub use self::connect::{ConnectReport, connect_check};
 use self::ending::{Ended, Ending};
 pub use self::pace::Pace;
 pub use self::positions::{Positions, Watching};
+pub(crate) use self::providers::settings_of as provider_settings;
 use self::signals::PidFile;
 pub(crate) use self::signals::Signals;
 use crate::config::Config;

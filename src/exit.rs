@@ -25,6 +25,8 @@ pub enum Exit {
     NoInstance,
     /// 8: every instance that answered refused.
     Refused,
+    /// 9: a signal ended it before all was done.
+    Interrupted,
     /// 78: a program of the node side cannot work as it is configured, and starting it again changes nothing.
     Unusable,
 }
@@ -42,6 +44,7 @@ impl Exit {
             Self::Incomplete => 6,
             Self::NoInstance => 7,
             Self::Refused => 8,
+            Self::Interrupted => 9,
             Self::Unusable => 78,
         }
     }

@@ -12,7 +12,7 @@ use crate::check::CheckArgs;
 use crate::exit::Exit;
 use crate::provider::ProviderCommand;
 use crate::telemetry::{self, LogFormat};
-use crate::{app, bench, check, control, demo, emulate, helper_test, machine, node, provider};
+use crate::{app, bench, check, control, demo, emulate, helper_test, machine, node, provider, scenario};
 
 /// The name under which the whole command line is the peer's (choria.md 12.1).
 const PEER_NAME: &str = "choria-provisioner";
@@ -23,7 +23,7 @@ const PEER_NAME: &str = "choria-provisioner";
 #[command(
     after_help = "Exit codes: 0 done, 1 could not go on, 2 wrong command line, 3 wrong configuration file, \
 4 a file or program it names is missing or unusable, 5 no broker, 6 done but not all of it succeeded, 7 no instance answered, \
-8 every instance refused, \
+8 every instance refused, 9 a signal ended it, \
 78 not usable as it is configured (node side).\n\
 Started under the name choria-provisioner, it takes the command line of the Choria Provisioner."
 )]
@@ -72,6 +72,12 @@ pub enum Command {
         #[command(subcommand)]
         command: ProviderCommand,
     },
+    /// Show what a file of provider steps would do, and start nothing
+    Plan(scenario::PlanArgs),
+    /// Do the steps of a file, and record what was done
+    Apply(scenario::ApplyArgs),
+    /// Take back what a run has done, by its record
+    Undo(scenario::UndoArgs),
     /// Write this machine's files as the mesh declares them
     Engine(node::EngineArgs),
     /// Set up and look at the mesh that machines' files are filled from
@@ -160,6 +166,18 @@ fn dispatch(cli: &Cli) -> Exit {
         Command::Provider { command } => {
             for_people(&cli.log);
             provider::run(command, &mut out)
+        }
+        Command::Plan(args) => {
+            for_people(&cli.log);
+            scenario::plan(args, &mut out)
+        }
+        Command::Apply(args) => {
+            for_people(&cli.log);
+            scenario::apply(args, out)
+        }
+        Command::Undo(args) => {
+            for_people(&cli.log);
+            scenario::undo(args, out)
         }
         Command::Engine(args) => node::engine(args, &cli.log, &mut out),
         Command::Mesh { command } => node::mesh(command, &mut out),

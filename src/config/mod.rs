@@ -35,7 +35,9 @@ pub use duration::{DurationError, parse_cfg_duration, parse_duration, show_durat
 pub use fault::{Fault, FaultKind, Faults, Place, Severity};
 pub use helper::HELPER_PROVIDER;
 pub use load::{DEFAULT_FILE, Loaded, load};
-pub use providers::{ProviderCompat, ProviderConfig, ProviderEnv, ProviderRestart, ProviderTimeouts};
+pub use providers::{
+    ProviderCompat, ProviderConfig, ProviderEnv, ProviderRestart, ProviderTimeouts, provider_of,
+};
 pub use shell::{SplitError, split};
 pub use steps::{StepConfig, StepsConfig};
 pub use surroundings::Surroundings;

@@ -238,6 +238,38 @@ pub(super) fn check(yaml: &Path, raw: &RawConfig, faults: &mut Faults) -> Vec<Pr
     raw.providers.iter().filter_map(|raw| Checker { raw, folder, faults: &mut *faults }.check()).collect()
 }
 
+/// One provider whose settings stand elsewhere: a JSON object with the keys of an entry of `providers`. Paths in it begin at `folder`.
+///
+/// # Errors
+/// What is wrong, a sentence each.
+pub fn provider_of(name: &str, json: &str, folder: &Path) -> Result<ProviderConfig, Vec<String>> {
+    let file = Path::new("");
+    let mut faults = Faults::default();
+    // JSON is YAML.
+    let entries = match yaml::parse(json) {
+        Ok(yaml::Document { root: Some(yaml::Node { value: yaml::Value::Map(entries), .. }), .. }) => entries,
+        _ => return Err(vec!["the settings are no object".to_owned()]),
+    };
+    let key = format!("providers.{name}");
+    let section =
+        Section { file, name: key.clone(), known: KEYS, entries, faults: &mut faults, strict: true };
+    let raw = RawProvider::read(name.to_owned(), section);
+    let checked = Checker { raw: &raw, folder, faults: &mut faults }.check();
+    let wrong: Vec<String> = faults
+        .errors()
+        .map(|fault| {
+            let at = fault.key.as_deref().unwrap_or(&key);
+            let at = at.strip_prefix("providers.").unwrap_or(at);
+            let help = fault.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+            format!("{at}: {}{help}", fault.what)
+        })
+        .collect();
+    match checked {
+        Some(config) if wrong.is_empty() => Ok(config),
+        _ => Err(wrong),
+    }
+}
+
 /// The one folder below which providers may lie.
 pub(super) fn folder(yaml: &Path, raw: &RawConfig) -> Option<PathBuf> {
     let folder = yaml.parent().unwrap_or_else(|| Path::new("/"));

@@ -9,4 +9,5 @@ mod trace;
 mod wrap;
 
 pub use command::{ProviderCommand, run};
+pub(crate) use program::explained;
 pub use trace::{From, TraceError, TraceFile, Traced};

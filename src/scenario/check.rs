@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-use quartermaster_actors::expression::{Expression, Partial};
+use quartermaster_actors::expression::{Expression, Partial, Scope as _};
 use quartermaster_proto::provider::{
     ActionSchema, Attrs as Declaration, Complaint, Declared as _, Members, Path, Schema, Value,
 };
@@ -15,7 +15,7 @@ use super::fault::Faults;
 use super::graph::Graph;
 use super::world::{Known, World};
 
-/// What stands for `var` only.
+/// Why a provider's configuration refers to variables alone.
 const CONFIG_RULE: &str = "a provider is configured before anything is done, so only variables are known";
 
 /// A scenario that can be carried out.
@@ -35,6 +35,8 @@ pub struct Checked {
     pub secret_config: BTreeMap<String, Vec<String>>,
     /// Variables and what else was known.
     pub world: World,
+    /// What the providers declare.
+    pub schemas: BTreeMap<String, Arc<Schema>>,
     /// What is told at the end.
     pub outputs: Vec<Output>,
     /// What the outputs come to as far as it is known.
@@ -167,6 +169,12 @@ fn evaluate(
     world: &World,
     faults: &mut Faults,
 ) -> Option<quartermaster_actors::expression::Evaluated> {
+    // Also where a condition leaves it out, what is referred to has to be there.
+    for reference in expression.references() {
+        if let Err(what) = world.find(&reference.path) {
+            faults.error(reference.line, format!("`{reference}`: {what}"));
+        }
+    }
     match expression.evaluate(world) {
         Ok(evaluated) => Some(evaluated),
         Err(error) => {
@@ -174,6 +182,31 @@ fn evaluate(
             None
         }
     }
+}
+
+/// The configurations of providers by name, and the parts of each that must not be shown.
+pub type Configs = (BTreeMap<String, Members>, BTreeMap<String, Vec<String>>);
+
+/// Works out the configurations of those providers whose schema is there.
+pub fn configs(
+    scenario: &Scenario,
+    variables: &BTreeMap<String, Known>,
+    schemas: &BTreeMap<String, Arc<Schema>>,
+    folder: &FilePath,
+    faults: &mut Faults,
+) -> Configs {
+    let world = World { variables: variables.clone(), only_variables: Some(CONFIG_RULE), ..World::default() };
+    let (mut configs, mut secret_config) = (BTreeMap::new(), BTreeMap::new());
+    for (name, provider) in &scenario.providers {
+        let Some(schema) = schemas.get(name) else { continue };
+        let attributes = Attributes { declared: &schema.config, line: provider.config_line, folder };
+        let config = attributes.check(&provider.config, &world, faults);
+        let secret = config.iter().filter(|(_, known)| known.secret).map(|(name, _)| name.clone());
+        secret_config.insert(name.clone(), secret.collect());
+        let known = config.into_iter().filter_map(|(name, known)| Some((name, known.value.known()?.clone())));
+        configs.insert(name.clone(), known.collect());
+    }
+    (configs, secret_config)
 }
 
 /// Checks everything.
@@ -184,20 +217,8 @@ pub fn check(
     folder: &FilePath,
     faults: &mut Faults,
 ) -> Option<Checked> {
+    let (configs, secret_config) = configs(scenario, &variables, schemas, folder, faults);
     let mut world = World { variables, ..World::default() };
-    let (mut configs, mut secret_config) = (BTreeMap::new(), BTreeMap::new());
-    for (name, provider) in &scenario.providers {
-        let Some(schema) = schemas.get(name) else { continue };
-        world.only_variables = Some(CONFIG_RULE);
-        let line = provider.config_line;
-        let attributes = Attributes { declared: &schema.config, line, folder };
-        let config = attributes.check(&provider.config, &world, faults);
-        let secret = config.iter().filter(|(_, known)| known.secret).map(|(name, _)| name.clone());
-        secret_config.insert(name.clone(), secret.collect());
-        let known = config.into_iter().filter_map(|(name, known)| Some((name, known.value.known()?.clone())));
-        configs.insert(name.clone(), known.collect());
-    }
-    world.only_variables = None;
     let mut steps: Vec<Step> = Vec::new();
     for action in &scenario.actions {
         if let Some((provider, schema)) = route(action, scenario, schemas, faults) {
@@ -259,6 +280,7 @@ pub fn check(
         configs,
         secret_config,
         world,
+        schemas: schemas.clone(),
         outputs: scenario.outputs.clone(),
         planned_outputs,
     })

@@ -22,13 +22,8 @@ impl Graph {
     }
 
     /// How many nodes there are.
-    pub const fn len(&self) -> usize {
+    pub const fn nodes(&self) -> usize {
         self.before.len()
-    }
-
-    /// Whether there is none.
-    pub const fn is_empty(&self) -> bool {
-        self.before.is_empty()
     }
 
     /// What has to be done right before this node.
@@ -82,20 +77,5 @@ impl Graph {
             next = self.before(node).find(|first| waiting.contains_key(first));
         }
         path
-    }
-
-    /// Whether `first` has to be done before `then`, by whatever way.
-    pub fn is_before(&self, first: usize, then: usize) -> bool {
-        let mut seen = BTreeSet::new();
-        let mut open: Vec<usize> = self.before(then).collect();
-        while let Some(node) = open.pop() {
-            if node == first {
-                return true;
-            }
-            if seen.insert(node) {
-                open.extend(self.before(node));
-            }
-        }
-        false
     }
 }

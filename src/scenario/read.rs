@@ -18,7 +18,13 @@ pub fn read(text: &str, name: Option<&str>) -> Result<Scenario, Faults> {
     let body = match text.parse::<Body>() {
         Ok(body) => body,
         Err(error) => {
-            faults.error(error.location().line(), format!("this is no HCL: {}", error.message()));
+            let line = error.location().line();
+            let hint = if has_long_number(text, line) {
+                ". A whole number of more than 19 digits is written in quotes"
+            } else {
+                ""
+            };
+            faults.error(line, format!("this is no HCL: {}{hint}", error.message()));
             return Err(faults);
         }
     };
@@ -48,6 +54,12 @@ pub fn read(text: &str, name: Option<&str>) -> Result<Scenario, Faults> {
         Some(scenario) if faults.is_right() => Ok(scenario),
         _ => Err(faults),
     }
+}
+
+/// The reader of HCL knows no whole numbers beyond 64 bits.
+fn has_long_number(text: &str, line: usize) -> bool {
+    let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    line.split(|character: char| !character.is_ascii_digit()).any(|digits| digits.len() > 19)
 }
 
 fn choose<'b>(

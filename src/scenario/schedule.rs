@@ -44,7 +44,7 @@ pub struct Schedule {
 impl Schedule {
     /// A schedule with at most `most` steps at a time; `order` is one that the graph allows.
     pub fn new(graph: Graph, order: Vec<usize>, most: usize, on_failure: OnFailure) -> Self {
-        let stages = vec![Stage::Waiting; graph.len()];
+        let stages = vec![Stage::Waiting; graph.nodes()];
         Self { graph, order, stages, most: most.max(1), on_failure, stopped: false }
     }
 

@@ -155,10 +155,14 @@ impl<S: Scope> Run<'_, S> {
         match operator {
             Operator::And | Operator::Or => {
                 let decides = operator == Operator::Or;
-                let (left, right) = (self.flag(left)?, self.flag(right)?);
-                match (left, right) {
-                    (Some(left), Some(right)) => known(if decides { left || right } else { left && right }),
-                    (Some(one), None) | (None, Some(one)) if one == decides => known(decides),
+                let left = self.flag(left)?;
+                // What is decided is not looked at further, so that `a.b == null || a.b.c > 1` can be said.
+                if left == Some(decides) {
+                    return known(decides);
+                }
+                match (left, self.flag(right)?) {
+                    (_, Some(right)) if right == decides => known(decides),
+                    (Some(_), Some(right)) => known(right),
                     _ => unknown,
                 }
             }

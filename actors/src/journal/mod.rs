@@ -26,3 +26,4 @@ pub use history::{History, HistoryLimits};
 pub use journal::{CutOff, Journal, Write};
 pub use messages::WritesDue;
 pub use record::{AttemptRecord, HelperRecord, StepRecord};
+pub use seal::Seal;

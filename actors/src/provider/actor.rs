@@ -18,8 +18,8 @@ use super::error::{CallError, Outcome};
 use super::fact::{CallEnded, Happening, Load, ProviderFact, ProviderSink};
 use super::masks::Masks;
 use super::messages::{
-    AbandonCall, Answer, AskProvider, Call, CloseProvider, Heard, ProcessStarted, ProgressSink, Ticket,
-    WarmUp,
+    AbandonCall, Answer, AskProvider, Call, CallBack, CloseProvider, Heard, ProcessStarted, ProgressSink,
+    Ticket, WarmUp,
 };
 use super::plan::Plan;
 use super::process::{self, Process, Running};
@@ -360,6 +360,16 @@ impl Handler<AbandonCall> for ProviderRunner {
     fn handle(&mut self, abandoned: AbandonCall, ctx: &mut Self::Context) {
         if self.asked.remove(&abandoned.0).is_some() {
             self.feed(Input::Abandon(abandoned.0), ctx);
+        }
+    }
+}
+
+impl Handler<CallBack> for ProviderRunner {
+    type Result = ();
+
+    fn handle(&mut self, back: CallBack, ctx: &mut Self::Context) {
+        if self.asked.contains_key(&back.0) {
+            self.feed(Input::CallBack(back.0), ctx);
         }
     }
 }

@@ -20,6 +20,8 @@ pub enum Input {
     Ask(Ticket, Arc<Call>),
     /// Whoever asked no longer waits.
     Abandon(Ticket),
+    /// Whoever asked does not want it any more, and waits for how it ends.
+    CallBack(Ticket),
     /// The process asked for by `Effect::Start` runs, or does not.
     Started(ProcessId, Result<(), CallError>),
     /// Something of a process.

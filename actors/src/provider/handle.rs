@@ -11,7 +11,9 @@ use tokio::time::interval;
 use super::actor::{ProviderParts, ProviderRunner};
 use super::board::ProviderSnapshot;
 use super::error::{CallError, Outcome};
-use super::messages::{AbandonCall, Answer, AskProvider, Call, CloseProvider, ProgressSink, Ticket, WarmUp};
+use super::messages::{
+    AbandonCall, Answer, AskProvider, Call, CallBack, CloseProvider, ProgressSink, Ticket, WarmUp,
+};
 use crate::supervise::Slot;
 
 /// How often a waiting caller looks whether the runner it asked is still the one in the position.
@@ -66,13 +68,31 @@ impl ProviderHandle {
 
     /// Makes a call and waits for its end. Dropping the future calls it off.
     pub async fn call(&self, call: Call, progress: Option<ProgressSink>) -> Result<Answer, CallError> {
+        self.call_until(call, progress, std::future::pending()).await
+    }
+
+    /// Makes a call and waits for its end. When `called_off` is over first the call is called back, and its answer still awaited, for
+    /// only that says what was done: a provider that can be told gets the time of a cancel, another that of a call given up.
+    pub async fn call_until(
+        &self,
+        call: Call,
+        progress: Option<ProgressSink>,
+        called_off: impl Future<Output = ()>,
+    ) -> Result<Answer, CallError> {
         let runner = self.slot.addr().ok_or_else(|| self.down())?;
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         // Not left to the mailbox's bound: the plan's own queue refuses what is too much, with a code.
         runner.do_send(AskProvider { ticket, call: Arc::new(call), progress, answer });
         let mut waiting = Waiting { runner: &runner, ticket, over: false };
-        let result = self.wait(&runner, answered, Outcome::Unknown).await;
+        let mut answered = std::pin::pin!(self.wait(&runner, answered, Outcome::Unknown));
+        let result = tokio::select! {
+            result = &mut answered => result,
+            () = called_off => {
+                runner.do_send(CallBack(ticket));
+                answered.await
+            }
+        };
         waiting.over = true;
         result
     }

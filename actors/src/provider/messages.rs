@@ -156,6 +156,11 @@ pub(super) struct AskProvider {
 #[rtype(result = "()")]
 pub(super) struct AbandonCall(pub Ticket);
 
+/// From the handle: this call is not wanted any more, but how it ends is.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct CallBack(pub Ticket);
+
 /// From the handle: have processes ready, and tell what they declared.
 #[derive(Message)]
 #[rtype(result = "()")]

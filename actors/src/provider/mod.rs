@@ -6,6 +6,7 @@
 mod actor;
 mod board;
 mod conversation;
+mod describe;
 mod effect;
 mod environment;
 mod error;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use actor::{ProviderParts, ProviderRunner};
 pub use board::ProviderSnapshot;
+pub use describe::probe_by_describe;
 pub use effect::{Note, ProcessId};
 pub use environment::{CLEAN, EnvironmentRules, Inherit, environment};
 pub use error::{CallError, Outcome};

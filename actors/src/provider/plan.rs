@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quartermaster_proto::provider::{HostCode, Schema};
+use quartermaster_proto::provider::{ErrorCode, HostCode, Schema};
 
 use super::conversation::{Conversation, Ending, Event, Talk};
 use super::effect::{Effect, Input, Note, ProcessId};
@@ -123,7 +123,10 @@ impl Plan {
     pub fn handle(&mut self, input: Input, now: Instant, dice: f64) -> Vec<Effect> {
         match input {
             Input::Ask(ticket, call) => self.ask(ticket, call, now),
-            Input::Abandon(ticket) => self.abandon(ticket, now),
+            Input::Abandon(ticket) => {
+                self.abandon(ticket, now);
+            }
+            Input::CallBack(ticket) => self.call_back(ticket, now),
             Input::Started(process, result) => self.started(process, result, now, dice),
             Input::Heard(process, event) => self.heard(process, event, now, dice),
             Input::Warm => {
@@ -173,18 +176,28 @@ impl Plan {
         CallError::host(Outcome::NotSent, code, format!("provider `{}` {what}", self.settings.name))
     }
 
-    fn abandon(&mut self, ticket: Ticket, now: Instant) {
+    /// Whether it was surely not sent, and never will be.
+    fn abandon(&mut self, ticket: Ticket, now: Instant) -> bool {
         let before = self.queue.len();
         self.queue.retain(|(waiting, _)| *waiting != ticket);
-        if self.queue.len() < before {
-            return;
-        }
+        let mut unsent = self.queue.len() < before;
         for index in 0..self.seats.len() {
+            if unsent {
+                break;
+            }
             if let Some(Seat::Live(process, talk)) = self.seats.get_mut(index) {
                 let process = *process;
-                talk.abandon(ticket, now);
+                unsent = talk.abandon(ticket, now);
                 self.carry_out(process, now, 0.0);
             }
+        }
+        unsent
+    }
+
+    fn call_back(&mut self, ticket: Ticket, now: Instant) {
+        if self.abandon(ticket, now) {
+            let error = CallError::refused(ErrorCode::Cancelled, "called off before it was sent");
+            self.effects.push(Effect::Answer(ticket, None, Err(error)));
         }
     }
 

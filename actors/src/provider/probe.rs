@@ -25,6 +25,8 @@ pub struct Probed {
     pub warnings: Vec<Warning>,
     /// The digest of the program, if its pin or policy asked for one.
     pub digest: Option<Digest>,
+    /// What it printed.
+    pub printed: Vec<u8>,
 }
 
 /// Asks a program for its schema. Nothing is configured, nothing executed, no secret handed out.
@@ -73,7 +75,12 @@ pub async fn probe(settings: &ProviderSettings, orphans: &Orphans) -> Result<Pro
         let code = error.host_code().unwrap_or(HostCode::BadSchema);
         wrong(code, &error.message)
     })?;
-    Ok(Probed { schema: Arc::new(read.value), warnings: read.warnings, digest: verified.digest })
+    Ok(Probed {
+        schema: Arc::new(read.value),
+        warnings: read.warnings,
+        digest: verified.digest,
+        printed: run.stdout.to_vec(),
+    })
 }
 
 fn failed(settings: &ProviderSettings, code: HostCode, what: &str) -> CallError {

@@ -446,3 +446,24 @@ fn last_words_are_waited_for_half_a_second() {
     table.due(500);
     table.check(&["close 1", "kill 1", "end 1"]);
 }
+
+#[test]
+fn a_call_that_is_called_back_still_has_its_end() {
+    // Told, and answered.
+    let mut table = busy(CANCELS, |_| {});
+    table.feed(Input::CallBack(1));
+    table.check(&["write 1 x/cancel"]);
+    table.hear(1, Event::Written);
+    table.line(1, r#"{"id":3,"error":{"code":"cancelled","message":"m","x_state":"none"}}"#);
+    table.check(&["answer 1 cancelled Failed"]);
+    // Not to be told: its answer has two seconds.
+    let mut table = busy(PLAIN, |_| {});
+    table.feed(Input::CallBack(1));
+    table.due(2_000);
+    table.check(&["answer 1 host.timeout Unknown", "close 1", "kill 1"]);
+    // Never sent.
+    let mut table = busy(PLAIN, |_| {});
+    table.ask(2);
+    table.feed(Input::CallBack(2));
+    table.check(&["answer 2 cancelled NotSent"]);
+}

@@ -1,3 +1,5 @@
 mod checking;
+mod meaning;
 mod ordering;
 mod reading;
+mod recording;

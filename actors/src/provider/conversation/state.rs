@@ -262,15 +262,17 @@ impl Conversation {
         }
     }
 
-    /// Nobody waits for this call any more.
-    pub fn abandon(&mut self, ticket: Ticket, now: Instant) {
+    /// This call is not wanted any more. Whether it was surely not sent, and never will be.
+    pub fn abandon(&mut self, ticket: Ticket, now: Instant) -> bool {
         let found = self.open.iter().find(|(_, open)| open.ticket == ticket && open.is_running());
-        let Some((&id, _)) = found else { return };
+        let Some((&id, _)) = found else { return false };
         if self.unsend(id) {
             self.open.remove(&id);
             self.after_answer(now);
+            true
         } else {
             self.call_back(id, Why::Abandoned, now);
+            false
         }
     }
 
