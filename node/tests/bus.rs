@@ -6,9 +6,29 @@ mod support;
 use std::time::Duration;
 
 use async_nats::{Client, jetstream};
+use base64::Engine as _;
 use bytes::Bytes;
-use quartermaster_node::client::bus::{FromBus, Target, watch};
-use quartermaster_proto::mesh::{accounts::Account, key};
+use futures::StreamExt as _;
+use quartermaster_node::{
+    client::{
+        asking::Answer,
+        bus::{FromBus, Target, watch},
+        templates::{FetchError, Fetcher},
+        vault::VaultClient,
+    },
+    sealed::seal,
+};
+use quartermaster_proto::{
+    mesh::{
+        accounts::Account,
+        key,
+        plan::Reference,
+        registry::{Entry, Source, VaultSource},
+        report::Why,
+        vault::{GetReply, GetRequest, SecretChanged},
+    },
+    time::WallClock,
+};
 use support::Broker;
 use tokio::sync::mpsc;
 
@@ -168,4 +188,149 @@ async fn a_brokers_answer_that_lands_in_a_bucket_is_told_apart() {
         told.starts_with("misdirected web1.forge.port={\"stream\":\"KV_mesh-provisioner_needs\""),
         "{told}"
     );
+}
+
+#[tokio::test]
+async fn an_archive_in_the_object_store_is_read_within_the_rights_of_a_client() {
+    let Some(broker) = Broker::start(&[node("web1"), Account::Controller]) else { return };
+    let controller = broker.connect(&Account::Controller).await;
+    let client = broker.connect(&node("web1")).await;
+    let fetcher = Fetcher::new(Some(client));
+    let reference: Reference = "nats-object:mesh-templates/forge/1.4 é.tar".parse().unwrap();
+    assert_eq!(fetcher.fetch(&reference).await, Err(FetchError::Waiting(Why::NoBucket)));
+    let config = jetstream::stream::Config {
+        name: "OBJ_mesh-templates".to_owned(),
+        subjects: vec!["$O.mesh-templates.C.>".to_owned(), "$O.mesh-templates.M.>".to_owned()],
+        allow_rollup: true,
+        allow_direct: true,
+        ..jetstream::stream::Config::default()
+    };
+    let context = jetstream::new(controller.client().clone());
+    context.create_stream(config).await.unwrap();
+    assert_eq!(fetcher.fetch(&reference).await, Err(FetchError::Waiting(Why::Absent)));
+    // Written as every client of an object store writes it: the chunks, then what is said of them.
+    let archive: Vec<u8> = (0..300_000_u32).map(|at| u8::try_from(at % 251).unwrap()).collect();
+    let chunks: Vec<&[u8]> = archive.chunks(128 * 1024).collect();
+    for chunk in &chunks {
+        let stored = context.publish("$O.mesh-templates.C.n1", Bytes::copy_from_slice(chunk)).await.unwrap();
+        stored.await.unwrap();
+    }
+    let about = |more: &str| {
+        let name = base64::engine::general_purpose::URL_SAFE.encode("forge/1.4 é.tar");
+        let (size, chunks) = (archive.len(), chunks.len());
+        let body = format!(
+            r#"{{"name":"x","bucket":"mesh-templates","nuid":"n1","size":{size},"chunks":{chunks}{more}}}"#
+        );
+        (format!("$O.mesh-templates.M.{name}"), Bytes::from(body))
+    };
+    for (more, expected) in [
+        ("", Ok(archive.clone())),
+        (r#","deleted":true"#, Err(FetchError::Waiting(Why::Absent))),
+        (r#","size":300001"#, Err(FetchError::Waiting(Why::NoAnswer))),
+    ] {
+        let (subject, body) = about(more);
+        context.publish(subject, body).await.unwrap().await.unwrap();
+        assert_eq!(fetcher.fetch(&reference).await, expected, "{more}");
+    }
+}
+
+/// The registry's word on the vault, as it is first written.
+fn vault_source() -> VaultSource {
+    let sources = Entry::defaults(None).into_iter().map(|entry| entry.source);
+    let mut vaults =
+        sources.filter_map(|source| if let Source::Vault(vault) = source { Some(vault) } else { None });
+    vaults.next().unwrap()
+}
+
+/// The answer in short.
+fn shown(answer: &Answer) -> String {
+    match answer {
+        Answer::Value(value, version) => format!("{}@{version}", String::from_utf8_lossy(value.as_bytes())),
+        Answer::Absent => "absent".to_owned(),
+        Answer::Refused(reason) => format!("refused {reason}"),
+        Answer::Nothing => "nothing".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_secret_is_asked_for_in_the_own_name_and_only_its_box_crosses_the_bus() {
+    let Some(broker) = Broker::start(&[node("web1"), Account::Vault, Account::Controller]) else { return };
+    let vault = broker.connect(&Account::Vault).await;
+    let mut asked = vault.client().subscribe("mesh-vault.get.>").await.unwrap();
+    vault.client().flush().await.unwrap();
+    let answers = vault.client().clone();
+    let serving = tokio::spawn(async move {
+        let mut boxes = Vec::new();
+        let mut first_box = Vec::new();
+        for round in 0..6 {
+            let message = asked.next().await.unwrap();
+            assert_eq!(message.subject.as_str(), "mesh-vault.get.provisioner.web1");
+            let request = GetRequest::read(&message.payload).unwrap();
+            assert_eq!((request.name.to_string().as_str(), request.revision), ("own/forge/pw", 81));
+            let sealed = seal(&request.key, b"s3cret").unwrap();
+            let body = match round {
+                0 => GetReply::Sealed { sealed: sealed.clone(), version: 3 }.encode(),
+                1 => GetReply::Absent { reason: String::new() }.encode(),
+                2 => GetReply::Refused { reason: "no".to_owned() }.encode(),
+                // Sealed to somebody else.
+                3 => GetReply::Sealed { sealed: seal(&[9; 32], b"s3cret").unwrap(), version: 3 }.encode(),
+                4 => b"{}".to_vec(),
+                // An answer that another life of the client was given.
+                _ => GetReply::Sealed { sealed: first_box.clone(), version: 3 }.encode(),
+            };
+            if round == 0 {
+                first_box = sealed;
+            }
+            boxes.push(body.clone());
+            answers.publish(message.reply.unwrap(), body.into()).await.unwrap();
+        }
+        boxes
+    });
+    let (source, name) = (vault_source(), "own/forge/pw".parse().unwrap());
+    let client = VaultClient::new(broker.connect(&node("web1")).await, node("web1"));
+    for expected in ["s3cret@3", "absent", "refused no", "nothing", "nothing"] {
+        assert_eq!(shown(&client.ask(&source, &name, 81).await), expected);
+    }
+    let restarted = VaultClient::new(broker.connect(&node("web1")).await, node("web1"));
+    assert_ne!(client.public_key(), restarted.public_key());
+    assert_eq!(shown(&restarted.ask(&source, &name, 81).await), "nothing", "an old box does not open");
+    let boxes = serving.await.unwrap();
+    assert!(boxes.iter().all(|body| !body.windows(6).any(|part| part == b"s3cret")));
+    assert_eq!(shown(&restarted.ask(&source, &name, 81).await), "nothing", "nobody answers");
+}
+
+#[tokio::test]
+async fn a_client_hears_what_changed_also_while_it_was_away_and_nothing_of_others() {
+    let Some(broker) = Broker::start(&[node("web1"), Account::Vault, Account::Controller]) else { return };
+    let controller = broker.connect(&Account::Controller).await;
+    let config = jetstream::stream::Config {
+        name: key::CHANGED_STREAM.to_owned(),
+        subjects: vec![format!("{}.>", key::SECRET_CHANGED)],
+        max_messages_per_subject: 1,
+        ..jetstream::stream::Config::default()
+    };
+    jetstream::new(controller.client().clone()).create_stream(config).await.unwrap();
+    let vault = jetstream::new(broker.connect(&Account::Vault).await.client().clone());
+    let say = |account: &'static str, version: u64| {
+        let name = "own/forge/pw".to_owned();
+        let subject = key::secret_changed_subject(key::SECRET_CHANGED, account, &name);
+        let body = SecretChanged { name, version, at: WallClock::from_seconds(0) }.encode();
+        let vault = &vault;
+        async move { vault.publish(subject, body.into()).await.unwrap().await.unwrap() }
+    };
+    say("provisioner.web1", 2).await;
+    say("provisioner.web1", 3).await;
+    say("provisioner.web2", 9).await;
+    let bus = broker.connect(&node("web1")).await;
+    let client = VaultClient::new(bus.clone(), node("web1"));
+    let (sender, mut told) = mpsc::channel(16);
+    tokio::spawn(watch(bus, client.changes(&vault_source()), sender, 1));
+    assert_eq!(told.recv().await, Some(FromBus::Begun(1)));
+    for version in [3, 4] {
+        let Some(FromBus::Entry(entry)) = told.recv().await else { panic!("something else came") };
+        let (name, found) = VaultClient::read_change(&entry).unwrap();
+        assert_eq!((name.to_string().as_str(), found), ("own/forge/pw", version));
+        say("provisioner.web2", 10).await;
+        say("provisioner.web1", 4).await;
+    }
 }

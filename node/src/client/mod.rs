@@ -1,7 +1,10 @@
 //! The client's own decisions beyond one module (what the vault is asked, what a bucket holds, who is bound to whom), and its
-//! connection to the broker.
+//! connections: to the broker, to the engine, and to where templates lie.
 
 pub mod asking;
 pub mod bus;
+pub mod engine;
 pub mod mirror;
+pub mod templates;
+pub mod vault;
 pub mod watching;

@@ -80,12 +80,24 @@ struct ConfigOut<'a> {
     num_replicas: u32,
 }
 
-/// The body of the request for a consumer that delivers the latest of each subject, then what changes.
-pub(super) fn create(stream: &str, name: &str, filter: &str, inbox: &str) -> Bytes {
+/// What a consumer delivers first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// The latest of each subject.
+    LastPerSubject,
+    /// Everything.
+    All,
+}
+
+/// The body of the request for a consumer that delivers what is there by the policy, then what changes.
+pub(super) fn create(stream: &str, name: &str, filter: &str, inbox: &str, policy: Policy) -> Bytes {
     let config = ConfigOut {
         name,
         deliver_subject: inbox,
-        deliver_policy: "last_per_subject",
+        deliver_policy: match policy {
+            Policy::LastPerSubject => "last_per_subject",
+            Policy::All => "all",
+        },
         ack_policy: "none",
         replay_policy: "instant",
         filter_subject: filter,

@@ -4,9 +4,11 @@
 mod connect;
 mod credentials;
 mod frames;
+mod read_all;
 mod watch;
 
 pub use connect::{Bus, BusError, BusSettings};
 pub use credentials::{Credentials, CredentialsError};
-pub use frames::{Arrived, FrameError};
+pub use frames::{Arrived, FrameError, Policy};
+pub use read_all::read_all;
 pub use watch::{FromBus, Target, watch};

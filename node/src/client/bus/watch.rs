@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{
     connect::Bus,
-    frames::{self, Arrived, Delivered, FrameError},
+    frames::{self, Arrived, Delivered, FrameError, Policy},
 };
 use crate::backoff::{Backoff, Jitter};
 
@@ -59,7 +59,7 @@ pub async fn watch(bus: Bus, target: Target, out: mpsc::Sender<FromBus>, jitter:
     let mut jitter = Jitter::new(jitter);
     let mut failed = 0;
     loop {
-        let ended = match begin(&bus, &target).await {
+        let ended = match begin(&bus, &target, Policy::LastPerSubject).await {
             Ok((inbox, pending)) => {
                 failed = 0;
                 listen(&bus, &target, inbox, pending, &out).await
@@ -86,13 +86,17 @@ pub async fn watch(bus: Bus, target: Target, out: mpsc::Sender<FromBus>, jitter:
 }
 
 /// Makes a consumer; answers where it delivers and how many entries its snapshot has.
-async fn begin(bus: &Bus, target: &Target) -> Result<(Subscriber, u64), FrameError> {
+pub(super) async fn begin(
+    bus: &Bus,
+    target: &Target,
+    policy: Policy,
+) -> Result<(Subscriber, u64), FrameError> {
     let client = bus.client();
     let deliver = client.new_inbox();
     let inbox = client.subscribe(deliver.clone()).await.map_err(|_| FrameError::Unreadable)?;
     let name = Uuid::new_v4().simple().to_string();
     let subject = accounts::create(&target.stream, &target.filter).replacen(".*.", &format!(".{name}."), 1);
-    let body = frames::create(&target.stream, &name, &target.filter, &deliver);
+    let body = frames::create(&target.stream, &name, &target.filter, &deliver, policy);
     let answer = timeout(ANSWER_LIMIT, client.request(subject, body)).await;
     let answer = answer.ok().and_then(Result::ok).ok_or(FrameError::Unreadable)?;
     Ok((inbox, frames::created(&answer.payload)?))
