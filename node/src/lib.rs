@@ -7,6 +7,7 @@
 //! [`collection`]s, and [`core`], which decides one module's life.
 
 pub mod archive;
+pub mod assigned;
 pub mod backoff;
 pub mod check;
 pub mod client;

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quartermaster_node::engine::service::{self, EngineError, Settings, Status};
+use quartermaster_node::client::bus::BusSettings;
+use quartermaster_node::engine::service::{self, EngineError, Settings, Source, Status};
+use quartermaster_proto::mesh::accounts::Account;
+use quartermaster_proto::mesh::signature::PublicNkey;
 
 use super::serve::{Chain, serve};
 use crate::cli::LogArgs;
@@ -38,8 +41,17 @@ pub struct EngineArgs {
     /// Account whose client may ask, by name or number
     #[arg(long, value_name = "ACCOUNT", default_value = "mesh-provisioner-client")]
     pub client: String,
-    /// Folder of declarations, one `<module>.json` each
-    #[arg(long, value_name = "DIR", required = true)]
+    /// Brokers from whose mirror of assignments the declarations come
+    #[arg(long, value_name = "HOST:PORT,…", required_unless_present = "declarations")]
+    pub servers: Option<String>,
+    /// Credentials file of this machine's engine, read anew at every connect
+    #[arg(long, value_name = "FILE", requires = "servers")]
+    pub credentials: Option<PathBuf>,
+    /// Public key of the controller; with one, nothing that is not signed with it is taken. May be given more than once
+    #[arg(long = "pin", value_name = "NKEY", requires = "servers")]
+    pub pins: Vec<PublicNkey>,
+    /// Folder of declarations instead of a broker, one `<module>.json` each
+    #[arg(long, value_name = "DIR", conflicts_with = "servers")]
     pub declarations: Option<PathBuf>,
     /// Tell units of the user's own service manager instead of the machine's
     #[arg(long)]
@@ -65,8 +77,18 @@ pub fn engine(args: &EngineArgs, log: &LogArgs, out: &mut Out) -> Exit {
     if let Some(EngineCommand::Status { state, json }) = &args.command {
         return status(state, *json, out);
     }
-    let (Some(node), Some(declarations)) = (args.node.clone(), args.declarations.clone()) else {
-        return Exit::Usage;
+    let Some(node) = args.node.clone() else { return Exit::Usage };
+    let source = match (&args.declarations, &args.servers) {
+        (Some(folder), _) => Source::Folder { folder: folder.clone(), every: LOOK_EVERY },
+        (None, Some(servers)) => Source::Mirror {
+            bus: BusSettings {
+                servers: servers.clone(),
+                account: Account::Engine { node: node.clone() },
+                credentials: args.credentials.clone(),
+            },
+            pins: args.pins.clone(),
+        },
+        (None, None) => return Exit::Usage,
     };
     let settings = Settings {
         node,
@@ -75,9 +97,8 @@ pub fn engine(args: &EngineArgs, log: &LogArgs, out: &mut Out) -> Exit {
         roots: args.roots.clone(),
         commands: args.commands.clone(),
         client: args.client.clone(),
-        declarations,
+        source,
         user_units: args.user_units,
-        look_every: LOOK_EVERY,
     };
     let exit = |error: &EngineError| if error.is_configuration() { Exit::Unusable } else { Exit::Failure };
     serve(log, |stop| service::run(settings, stop), exit)

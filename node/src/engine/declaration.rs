@@ -68,17 +68,31 @@ pub struct Declarations {
     by_token: BTreeMap<String, Declaration>,
     /// They come from a folder, where only the digest says which is which.
     from_folder: bool,
+    /// They are a copy of earlier, so that what is missing may only be unknown.
+    is_old: bool,
 }
 
 impl Declarations {
     /// From a folder of files, by each module's token.
     pub fn from_folder(by_token: BTreeMap<String, Declaration>) -> Self {
-        Self { by_token, from_folder: true }
+        Self { by_token, from_folder: true, is_old: false }
     }
 
     /// From the mirror, by each module's token.
     pub const fn from_mirror(by_token: BTreeMap<String, Declaration>) -> Self {
-        Self { by_token, from_folder: false }
+        Self { by_token, from_folder: false, is_old: false }
+    }
+
+    /// As a copy of earlier: files may be written by it, but nothing is taken away.
+    #[must_use]
+    pub const fn not_sure(mut self) -> Self {
+        self.is_old = true;
+        self
+    }
+
+    /// True when what is missing here is surely not declared.
+    pub const fn is_sure(&self) -> bool {
+        !self.is_old
     }
 
     /// All of them.

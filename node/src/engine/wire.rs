@@ -22,10 +22,12 @@ use super::program::{Program, Told};
 /// The value is no assignment of this machine and module.
 pub fn declaration(node: &str, module: &str, value: &[u8], revision: u64) -> Result<Declaration, MeshFault> {
     let (assignment, _) = read_assignment(&key::module_key(node, module)?, value)?;
-    Ok(declared(assignment, Digest::of(value), revision))
+    Ok(declared(assignment, value, revision))
 }
 
-fn declared(assignment: Assignment, plan: Digest, revision: u64) -> Declaration {
+/// The declaration of an assignment with this value.
+pub fn declared(assignment: Assignment, value: &[u8], revision: u64) -> Declaration {
+    let plan = Digest::of(value);
     let module = assignment.module;
     let files = match assignment.planned {
         Planned::Nothing => Some(Vec::new()),

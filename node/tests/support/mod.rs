@@ -79,19 +79,24 @@ impl Broker {
         (self.process, self.port) = run(self.server, self.dir.path(), Some(self.port));
     }
 
-    fn stop(&mut self) {
+    /// Ends the broker; what it stored stays.
+    pub fn stop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 
-    /// A connection as this account.
-    pub async fn connect(&self, account: &Account) -> Bus {
-        let settings = BusSettings {
+    /// How this account connects.
+    pub fn settings(&self, account: &Account) -> BusSettings {
+        BusSettings {
             servers: format!("127.0.0.1:{}", self.port),
             account: account.clone(),
             credentials: Some(self.dir.path().join(account.name())),
-        };
-        Bus::connect(settings).await.unwrap()
+        }
+    }
+
+    /// A connection as this account.
+    pub async fn connect(&self, account: &Account) -> Bus {
+        Bus::connect(self.settings(account)).await.unwrap()
     }
 }
 

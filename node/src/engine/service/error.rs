@@ -39,6 +39,9 @@ pub enum EngineError {
         #[source]
         source: std::io::Error,
     },
+    /// The broker's address is none.
+    #[error(transparent)]
+    Bus(#[from] crate::client::bus::BusError),
     /// It started and then could not go on.
     #[error("the engine cannot go on: {why}")]
     Fatal {

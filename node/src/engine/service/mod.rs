@@ -6,6 +6,7 @@ mod handle;
 mod line;
 mod listener;
 mod messages;
+mod mirror;
 mod run;
 mod settings;
 mod socket;
@@ -17,5 +18,5 @@ mod tests;
 
 pub use error::EngineError;
 pub use run::run;
-pub use settings::Settings;
+pub use settings::{Settings, Source};
 pub use status::{ModuleStatus, Status};

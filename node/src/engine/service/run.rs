@@ -13,9 +13,11 @@ use super::actor::EngineKeeper;
 use super::folder::DeclarationsReader;
 use super::handle::{EngineHandle, MAX_WRITES};
 use super::listener::{Audience, FillListener};
+use super::mirror::{self, MirrorReader};
 use super::socket;
 use super::writer::Writer;
-use super::{EngineError, Settings};
+use super::{EngineError, Settings, Source};
+use crate::client::bus::Bus;
 use crate::engine::disk::{Accounts, Roots};
 use crate::engine::keeper::Keeper;
 use crate::engine::ledger::Store;
@@ -74,16 +76,26 @@ pub(super) async fn run_with(
     let always = RestartPolicy::standard();
     let slot = Slot::new("engine", MAX_WRITES);
     let audience = Audience { node: settings.node.clone(), client, engine: EngineHandle(slot.clone()) };
+    let declarations: Box<dyn Ward> = match settings.source {
+        Source::Folder { folder, every } => {
+            let node = settings.node;
+            Box::new(Owned::new(Slot::new("declarations", 1), always, move |birth, _| {
+                DeclarationsReader::new(node.clone(), folder.clone(), every, Arc::clone(&publish), birth)
+            }))
+        }
+        Source::Mirror { bus, pins } => {
+            let bus = Bus::connect(bus).await?;
+            let source = mirror::Source { node: settings.node, state: settings.state, bus, pins, publish };
+            Box::new(Owned::new(Slot::new("declarations", 1), always, move |birth, _| {
+                MirrorReader::new(source.clone(), birth)
+            }))
+        }
+    };
     let wards: Vec<Box<dyn Ward>> = vec![
         Box::new(Owned::new(slot, always, move |birth, _| {
             EngineKeeper::new(Arc::clone(&writer), declared.clone(), birth)
         })),
-        Box::new({
-            let (node, folder, every) = (settings.node, settings.declarations, settings.look_every);
-            Owned::new(Slot::new("declarations", 1), always, move |birth, _| {
-                DeclarationsReader::new(node.clone(), folder.clone(), every, Arc::clone(&publish), birth)
-            })
-        }),
+        declarations,
         Box::new(Owned::new(Slot::new("fill-listener", 1), always, move |birth, _| {
             FillListener::new(Arc::clone(&socket), audience.clone(), birth)
         })),

@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quartermaster_proto::mesh::signature::PublicNkey;
+
+use crate::client::bus::BusSettings;
+
 /// What an operator decides about the engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -18,10 +22,27 @@ pub struct Settings {
     pub commands: Option<PathBuf>,
     /// The account of the client that may ask, by name or number.
     pub client: String,
-    /// The folder of declarations, one `<module's token>.json` each.
-    pub declarations: PathBuf,
+    /// Where declarations come from.
+    pub source: Source,
     /// Units belong to the user's own service manager.
     pub user_units: bool,
-    /// How often the folder of declarations is looked at.
-    pub look_every: Duration,
+}
+
+/// Where declarations come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A folder.
+    Folder {
+        /// The folder of declarations, one `<module's token>.json` each.
+        folder: PathBuf,
+        /// How often it is looked at.
+        every: Duration,
+    },
+    /// The mirror of assignments on the broker.
+    Mirror {
+        /// The connection, as the machine's engine.
+        bus: BusSettings,
+        /// Keys of the controller. With one, nothing that is not signed with it is taken.
+        pins: Vec<PublicNkey>,
+    },
 }

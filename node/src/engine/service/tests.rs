@@ -16,7 +16,7 @@ use tokio::sync::{oneshot, watch};
 use zeroize::Zeroizing;
 
 use super::run::run_with;
-use super::{EngineError, Settings, Status};
+use super::{EngineError, Settings, Source, Status};
 use crate::engine::keeper::digest;
 use crate::engine::program::{Program, Runner, Told};
 
@@ -79,9 +79,8 @@ impl Bench {
             roots: vec![self.at("root").to_str().unwrap().to_owned()],
             commands: None,
             client: self.client.clone(),
-            declarations: self.at("declared"),
+            source: Source::Folder { folder: self.at("declared"), every: Duration::from_millis(20) },
             user_units: false,
-            look_every: Duration::from_millis(20),
         };
         let (stop, stopped) = oneshot::channel();
         let runner = Arc::new(Arc::clone(&self.ear));
@@ -336,9 +335,8 @@ async fn an_engine_without_its_account_does_not_start() {
         roots: Vec::new(),
         commands: None,
         client: bench.client.clone(),
-        declarations: bench.at("declared"),
+        source: Source::Folder { folder: bench.at("declared"), every: Duration::from_secs(1) },
         user_units: false,
-        look_every: Duration::from_secs(1),
     };
     let error = super::run(settings, std::future::pending()).await.unwrap_err();
     assert!(error.is_configuration(), "{error}");

@@ -190,6 +190,9 @@ impl Writer {
 
     /// Takes away what is no longer declared.
     pub(super) async fn take_away(self: Arc<Self>, declarations: Arc<Declarations>) {
+        if !declarations.is_sure() {
+            return;
+        }
         match self.on_disk(move |keeper| keeper.take_away(&declarations)).await {
             Ok(Ok(taken)) => {
                 for taken in &taken {
