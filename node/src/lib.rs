@@ -20,3 +20,5 @@ pub mod secrecy;
 pub mod template;
 pub mod value;
 pub mod vault;
+
+mod lines;

@@ -3,108 +3,39 @@
 #![cfg(test)]
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event};
-use nkeys::KeyPair;
-use quartermaster_node::mesh::{User, configuration};
 use quartermaster_proto::mesh::accounts::{Account, matches};
 use quartermaster_proto::mesh::key;
-use quartermaster_proto::mesh::signature::PublicNkey;
+use support::Broker;
 
-/// A broker with these users, ended when dropped.
-struct Broker {
-    child: Child,
-    _folder: tempfile::TempDir,
-    url: String,
-    users: Vec<(Account, KeyPair)>,
-}
+mod support;
 
-impl Drop for Broker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn nats_server() -> PathBuf {
-    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/get-nats-server");
-    let run = Command::new(tool).output().unwrap();
-    assert!(run.status.success(), "no nats-server: {}", String::from_utf8_lossy(&run.stderr));
-    String::from_utf8(run.stdout).unwrap().trim().into()
-}
-
-impl Broker {
-    async fn start(accounts: Vec<Account>) -> Self {
-        let users: Vec<(Account, KeyPair)> =
-            accounts.into_iter().map(|account| (account, KeyPair::new_user())).collect();
-        let listed: Vec<User> =
-            users.iter().map(|(account, key)| User { account: account.clone(), key: public(key) }).collect();
-        let folder = tempfile::tempdir().unwrap();
-        let store = folder.path().join("store");
-        let head = format!(
-            "listen: 127.0.0.1:-1\nports_file_dir: {:?}\njetstream {{ store_dir: {store:?} }}\n",
-            folder.path()
-        );
-        let file = folder.path().join("broker.conf");
-        std::fs::write(&file, head + &configuration(&listed)).unwrap();
-        let child = Command::new(nats_server())
-            .arg("-c")
-            .arg(&file)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut broker = Self { child, _folder: folder, url: String::new(), users };
-        broker.url = broker.ready().await;
-        broker
-    }
-
-    async fn ready(&mut self) -> String {
-        loop {
-            assert!(self.child.try_wait().unwrap().is_none(), "the broker refused its configuration");
-            let ports = std::fs::read_dir(self._folder.path()).unwrap().find_map(|entry| {
-                let path = entry.unwrap().path();
-                path.extension().is_some_and(|end| end == "ports").then(|| std::fs::read(path).unwrap())
-            });
-            let ports = ports.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
-            if let Some(url) = ports.as_ref().and_then(|ports| ports["nats"][0].as_str()) {
-                return url.to_owned();
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// A connection of an account, and what the broker refuses it.
-    async fn connect(&self, account: &Account) -> (Client, Refusals) {
-        let (_, key) = self.users.iter().find(|(other, _)| other == account).unwrap();
-        let refused: Refusals = Arc::default();
-        let hear = Arc::clone(&refused);
-        let client = ConnectOptions::with_nkey(key.seed().unwrap())
-            .custom_inbox_prefix(account.inbox_prefix())
-            .event_callback(move |event| {
-                let hear = Arc::clone(&hear);
-                async move {
-                    if let Event::ServerError(error) = event {
-                        hear.lock().unwrap().push(error.to_string());
-                    }
+/// A connection of an account, and what the broker refuses it.
+async fn connect(broker: &Broker, account: &Account) -> (Client, Refusals) {
+    let settings = broker.settings(account);
+    let seed = std::fs::read_to_string(settings.credentials.unwrap()).unwrap();
+    let refused: Refusals = Arc::default();
+    let hear = Arc::clone(&refused);
+    let client = ConnectOptions::with_nkey(seed)
+        .custom_inbox_prefix(account.inbox_prefix())
+        .event_callback(move |event| {
+            let hear = Arc::clone(&hear);
+            async move {
+                if let Event::ServerError(error) = event {
+                    hear.lock().unwrap().push(error.to_string());
                 }
-            })
-            .connect(&self.url)
-            .await
-            .unwrap();
-        (client, refused)
-    }
+            }
+        })
+        .connect(settings.servers)
+        .await
+        .unwrap();
+    (client, refused)
 }
 
 type Refusals = Arc<Mutex<Vec<String>>>;
-
-fn public(key: &KeyPair) -> PublicNkey {
-    key.public_key().parse().unwrap()
-}
 
 fn accounts() -> Vec<Account> {
     let node = |node: &str| node.to_owned();
@@ -148,14 +79,14 @@ async fn judged(client: &Client, refused: &Refusals, last: &str) {
 /// T54, publishing and subscribing: what is not in an account's row is refused, what is in it is not.
 #[tokio::test]
 async fn the_broker_lets_each_account_do_what_its_row_says_and_nothing_else() {
-    let broker = Broker::start(accounts()).await;
+    let Some(broker) = Broker::start(&accounts()) else { return };
     let grants: Vec<_> = accounts().iter().map(Account::grant).collect();
     let published: BTreeSet<String> =
         grants.iter().flat_map(|grant| &grant.publish).map(|pattern| example(pattern)).collect();
     let heard: BTreeSet<String> = grants.iter().flat_map(|grant| grant.subscribe.clone()).collect();
     for account in accounts() {
         let grant = account.grant();
-        let (client, refused) = broker.connect(&account).await;
+        let (client, refused) = connect(&broker, &account).await;
         for subject in &published {
             client.publish(subject.clone(), "{}".into()).await.unwrap();
         }
@@ -191,13 +122,13 @@ async fn the_broker_lets_each_account_do_what_its_row_says_and_nothing_else() {
 /// T54, consumers: a filter in the request's body that is not the one in its subject is refused by the broker.
 #[tokio::test]
 async fn a_consumer_sees_no_more_than_its_subject_says() {
-    let broker = Broker::start(accounts()).await;
-    let (controller, _) = broker.connect(&Account::Controller).await;
+    let Some(broker) = Broker::start(&accounts()) else { return };
+    let (controller, _) = connect(&broker, &Account::Controller).await;
     let jetstream = async_nats::jetstream::new(controller);
     let bucket = async_nats::jetstream::kv::Config { bucket: key::CONFIG.to_owned(), ..Default::default() };
     jetstream.create_key_value(bucket).await.unwrap();
     let web2 = Account::Provisioner { node: "web2".to_owned() };
-    let (client, refused) = broker.connect(&web2).await;
+    let (client, refused) = connect(&broker, &web2).await;
     let stream = format!("KV_{}", key::CONFIG);
     let (own, others, all) = ("web2.>", "web1=2Eexample.>", ">");
     let create = |in_subject: &str, in_body: &str, name: &str| {

@@ -80,6 +80,8 @@ pub enum Command {
     Undo(scenario::UndoArgs),
     /// Write this machine's files as the mesh declares them
     Engine(node::EngineArgs),
+    /// Keep the mesh's secrets and hand each to whom the plans name
+    Vault(node::VaultArgs),
     /// Set up and look at the mesh that machines' files are filled from
     Mesh {
         /// What to do.
@@ -180,6 +182,7 @@ fn dispatch(cli: &Cli) -> Exit {
             scenario::undo(args, out)
         }
         Command::Engine(args) => node::engine(args, &cli.log, &mut out),
+        Command::Vault(args) => node::vault(args, &cli.log, &mut out),
         Command::Mesh { command } => node::mesh(command, &mut out),
         Command::Emulate(args) => {
             for_people(&cli.log);

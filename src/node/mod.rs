@@ -2,6 +2,8 @@
 mod engine;
 mod mesh;
 mod serve;
+mod vault;
 
 pub use engine::{EngineArgs, EngineCommand, engine};
 pub use mesh::{MeshCommand, mesh};
+pub use vault::{SocketArgs, StoreArgs, VaultArgs, VaultCommand, vault};

@@ -79,15 +79,7 @@ impl Vault {
     /// # Errors
     /// [`StoreError`].
     pub fn new(mut store: Store, audit: Audit, rules: Rules, changed: &str) -> Result<Self, StoreError> {
-        let held = store.get(BOX_KEY)?;
-        let stored = held.and_then(|held| <[u8; 32]>::try_from(held.value.expose()).ok().map(Zeroizing::new));
-        let box_key = if let Some(bytes) = stored {
-            BoxKey::from_bytes(&bytes)
-        } else {
-            let key = BoxKey::generate();
-            store.put(BOX_KEY, &Value::new(Zeroizing::new(key.to_bytes().to_vec())), &[])?;
-            key
-        };
+        let box_key = box_key(&mut store)?;
         Ok(Self { store, audit, rules, mirror: Mirror::default(), box_key, changed: changed.to_owned() })
     }
 
@@ -300,6 +292,22 @@ impl Vault {
                 payload: SecretChanged { name, version, at: now }.encode(),
             })
             .collect()
+    }
+}
+
+/// The key that deposits are sealed to; a store without one gets it now.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn box_key(store: &mut Store) -> Result<BoxKey, StoreError> {
+    let held = store.get(BOX_KEY)?;
+    let stored = held.and_then(|held| <[u8; 32]>::try_from(held.value.expose()).ok().map(Zeroizing::new));
+    if let Some(bytes) = stored {
+        Ok(BoxKey::from_bytes(&bytes))
+    } else {
+        let key = BoxKey::generate();
+        store.put(BOX_KEY, &Value::new(Zeroizing::new(key.to_bytes().to_vec())), &[])?;
+        Ok(key)
     }
 }
 

@@ -1,8 +1,9 @@
-//! A real broker of a test's own, with one user for each account of the mesh and exactly the rights of its table.
+//! A real broker of a test's own, with one user for each account of the mesh and exactly the rights of its table: the broker's
+//! configuration is the one that `mesh accounts` prints.
+#![allow(dead_code, reason = "several test programs share this and each uses a part of it")]
 
 use std::{
     collections::HashMap,
-    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -11,7 +12,10 @@ use std::{
 };
 
 use nkeys::KeyPair;
-use quartermaster_node::client::bus::{Bus, BusSettings};
+use quartermaster_node::{
+    client::bus::{Bus, BusSettings},
+    mesh::{User, configuration},
+};
 use quartermaster_proto::mesh::accounts::Account;
 use tempfile::TempDir;
 
@@ -47,27 +51,15 @@ impl Broker {
     pub fn start(accounts: &[Account]) -> Option<Self> {
         let server = nats_server()?;
         let dir = TempDir::new().unwrap();
-        let mut users = String::new();
+        let mut users = Vec::new();
         for account in accounts {
             let pair = KeyPair::new_user();
             fs::write(dir.path().join(account.name()), pair.seed().unwrap()).unwrap();
-            let grant = account.grant();
-            let list = |subjects: &[String]| {
-                subjects.iter().map(|subject| format!("{subject:?}")).collect::<Vec<_>>().join(", ")
-            };
-            writeln!(
-                users,
-                "{{ nkey: {}, permissions: {{ publish: [{}], subscribe: [{}] }} }}",
-                pair.public_key(),
-                list(&grant.publish),
-                list(&grant.subscribe)
-            )
-            .unwrap();
+            users.push(User { account: account.clone(), key: pair.public_key().parse().unwrap() });
         }
+        let users = configuration(&users);
         let store = dir.path().join("store");
-        let config = format!(
-            "listen: \"127.0.0.1:$PORT\"\njetstream {{ store_dir: {store:?} }}\nauthorization {{ users: [\n{users}] }}\n"
-        );
+        let config = format!("listen: \"127.0.0.1:$PORT\"\njetstream {{ store_dir: {store:?} }}\n{users}");
         fs::write(dir.path().join("template.conf"), config).unwrap();
         let (process, port) = run(server, dir.path(), None);
         Some(Self { process, server, dir, port })

@@ -15,8 +15,8 @@ use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::handle::EngineHandle;
-use super::line::{LineError, Lines};
 use crate::engine::wire;
+use crate::lines::{LineError, Lines};
 
 /// Its mailbox: pings, and nothing else.
 const MAILBOX: usize = 4;

@@ -3,7 +3,6 @@ mod actor;
 mod error;
 mod folder;
 mod handle;
-mod line;
 mod listener;
 mod messages;
 mod mirror;

@@ -8,7 +8,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Why there is no line.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LineError {
+pub(crate) enum LineError {
     /// It is longer than allowed; nothing after it can be understood.
     #[error("the line is longer than {limit} bytes")]
     TooLong {
@@ -21,7 +21,7 @@ pub(super) enum LineError {
 }
 
 /// Reads lines. What was read is wiped when dropped, and so is every buffer that a line outgrew.
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     from: R,
     limit: usize,
     chunk: Zeroizing<Vec<u8>>,
@@ -30,7 +30,7 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(super) fn new(from: R, limit: usize) -> Self {
+    pub(crate) fn new(from: R, limit: usize) -> Self {
         Self::with_chunks(from, limit, CHUNK_BYTES)
     }
 
@@ -39,7 +39,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The next line without its line feed; none at the end, where half a line is none either.
-    pub(super) async fn next(&mut self) -> Result<Option<Zeroizing<Vec<u8>>>, LineError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Zeroizing<Vec<u8>>>, LineError> {
         let mut line = Zeroizing::new(Vec::with_capacity(self.chunk.len()));
         loop {
             if self.left.is_empty() {
