@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quartermaster_actors::child::Orphans;
 use quartermaster_actors::control::ControlHandle;
 use quartermaster_actors::fleet::FleetHandle;
 use quartermaster_actors::journal::JournalHandle;
@@ -132,6 +133,7 @@ pub struct App {
     service: Option<ServiceHandle>,
     positions: Positions,
     providers: Vec<ProviderHandle>,
+    orphans: Orphans,
     web: Option<WebServer>,
     signals: Signals,
     _watchdog: Watchdog,
@@ -157,6 +159,7 @@ impl App {
             cluster,
             service,
             providers,
+            orphans,
             positions,
             wards,
         } = build(config, watching.hosts_every, options)?;
@@ -218,6 +221,7 @@ impl App {
             service,
             positions,
             providers,
+            orphans,
             web,
             signals,
             _watchdog: watchdog,
@@ -236,6 +240,7 @@ impl App {
             operator,
             service,
             providers,
+            orphans,
             web,
             mut signals,
             _watchdog,
@@ -274,6 +279,8 @@ impl App {
         {
             tracing::warn!(?abandoned, "some actors did not stop in time");
         }
+        // What they started may have been handed on to us only now; it blocks, and nothing else is left to do.
+        orphans.sweep();
         tracing::info!("stopped");
         exit
     }

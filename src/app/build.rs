@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quartermaster_actors::child::Orphans;
 use quartermaster_actors::control::{ControlHandle, Controller, LeadingUntil, RunState};
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
@@ -44,6 +45,7 @@ pub(super) struct Parts {
     pub(super) cluster: Cluster,
     pub(super) service: Service,
     pub(super) providers: Vec<ProviderHandle>,
+    pub(super) orphans: Orphans,
     pub(super) positions: Positions,
     pub(super) wards: Vec<Box<dyn Ward>>,
 }
@@ -80,7 +82,7 @@ pub(super) fn build(
     let link = build_link(config, options.pace, &vault, &recorder, &discovery_slot);
     let broker_link = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
 
-    let Helping { helper, slot: helper_slot, wards: helper_wards, providers } =
+    let Helping { helper, slot: helper_slot, wards: helper_wards, providers, orphans } =
         helper::build(config, &control, &recorder, trace.as_ref())?;
 
     let (publish, published) = watch::channel(FleetSnapshot::default());
@@ -165,6 +167,7 @@ pub(super) fn build(
         cluster,
         service,
         providers,
+        orphans,
         positions,
         wards,
     })

@@ -23,6 +23,8 @@ pub(super) struct Helping {
     pub wards: Vec<Box<dyn Ward>>,
     /// Those to be asked to end before this process does.
     pub providers: Vec<ProviderHandle>,
+    /// What helpers and providers leave behind is ended here.
+    pub orphans: Orphans,
 }
 
 /// Makes the runner's handle and its owner's record; with a provider, that one's as well.
@@ -41,7 +43,7 @@ pub(super) fn build(
     let mut wards: Vec<Box<dyn Ward>> = Vec::new();
     let mut providers = Vec::new();
     if config.helper.protocol == HelperProtocol::Provider {
-        let (provider, runner) = provider(config, recorder, orphans, trace)?;
+        let (provider, runner) = provider(config, recorder, orphans.clone(), trace)?;
         parts = parts.provided(provider.clone());
         providers.push(provider);
         wards.push(Box::new(runner));
@@ -53,7 +55,7 @@ pub(super) fn build(
         HelperRunner::new(Arc::clone(&parts), Some(birth.notice))
     });
     wards.push(Box::new(runner));
-    Ok(Helping { helper, slot, wards, providers })
+    Ok(Helping { helper, slot, wards, providers, orphans })
 }
 
 fn provider(

@@ -14,7 +14,8 @@ use crate::exit::Exit;
 #[derive(Debug, Clone, clap::Args)]
 #[command(
     after_help = "Answers each call with what the recorded provider answered to the same; the same call made again gets the next answer, \
-and in the end the last one. Attributes that were covered match anything. A call that was not recorded fails with `failed`. \
+and in the end the last one. Attributes that were covered match anything. A call that was not recorded gets the answer to the one of the same \
+action that has most attributes in common with it, and fails with `failed` when there is none. \
 Exit codes: 0 served, 4 the file cannot be read or holds no frames."
 )]
 pub struct Args {
@@ -82,7 +83,7 @@ fn params(frame: &Value) -> Value {
 fn play(pairs: &mut [Pair], method: &str, params: &Value) -> (&'static str, Value) {
     let fits = |pair: &Pair| pair.method == method && same(&pair.params, params);
     let fresh = pairs.iter().position(|pair| !pair.played && fits(pair));
-    let found = fresh.or_else(|| pairs.iter().rposition(fits));
+    let found = fresh.or_else(|| pairs.iter().rposition(fits)).or_else(|| most_alike(pairs, method, params));
     match found.and_then(|index| pairs.get_mut(index)) {
         Some(pair) => {
             pair.played = true;
@@ -91,6 +92,23 @@ fn play(pairs: &mut [Pair], method: &str, params: &Value) -> (&'static str, Valu
         None if method == "shutdown" => ("result", json!({})),
         None => ("error", json!({"code": "failed", "message": "this call was not recorded"})),
     }
+}
+
+/// The call of the same action with the most attributes in common, one at least: a server that is asked about again may say other things
+/// of itself.
+fn most_alike(pairs: &[Pair], method: &str, params: &Value) -> Option<usize> {
+    let attrs = |params: &Value| params.get("attrs").and_then(Value::as_object).cloned().unwrap_or_default();
+    let asked = attrs(params);
+    let alike = |pair: &Pair| {
+        let of_action = pair.method == method && pair.params.get("action") == params.get("action");
+        let recorded = attrs(&pair.params);
+        let common = recorded.iter().filter(|(name, value)| {
+            !value.as_str().is_some_and(covered) && asked.get(*name).is_some_and(|asked| same(value, asked))
+        });
+        if of_action { common.count() } else { 0 }
+    };
+    let counted = pairs.iter().map(alike).enumerate().filter(|(_, common)| *common > 0);
+    counted.max_by_key(|(index, common)| (*common, std::cmp::Reverse(*index))).map(|(index, _)| index)
 }
 
 /// Whether two questions are the same, where what was covered in the first matches anything.

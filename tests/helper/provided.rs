@@ -243,3 +243,36 @@ fn what_goes_wrong_is_told_to_the_author() {
         assert_eq!(code, Some(exit), "{report:#}");
     }
 }
+
+#[test]
+fn c60_a_line_of_a_hundred_mebibytes_is_refused_for_what_it_is_in_bounded_memory() {
+    let site = Site::new("FOLDER/provider", "helper_timeout: 5m");
+    site.program(
+        "provider",
+        &format!(
+            "schema='{SCHEMA}'\n[ \"$1\" = schema ] && {{ echo \"$schema\"; exit 0; }}\n\
+             read -r line; echo \"{{\\\"id\\\":1,\\\"result\\\":{{\\\"schema\\\":$schema}}}}\"\n\
+             read -r line; echo '{{\"id\":2,\"result\":{{}}}}'\n\
+             read -r line; head -c 104857600 /dev/zero | tr '\\0' x; echo; read -r line"
+        ),
+    );
+    let mut host = Command::new(env!("CARGO_BIN_EXE_quartermaster"))
+        .args(["helper", "test", "--json", "--identity", IDENTITY, "--config"])
+        .arg(site.folder.path().join("c.yaml"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut peak = 0u64;
+    while host.try_wait().unwrap().is_none() {
+        let status = fs::read_to_string(format!("/proc/{}/status", host.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let now = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        peak = peak.max(now.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let report: Value = serde_json::from_slice(&host.wait_with_output().unwrap().stdout).unwrap();
+    let error = report["errors"][0].as_str().unwrap_or_default();
+    assert!(error.contains("frame_too_large") && error.contains("16777216 bytes"), "{report:#}");
+    assert!(peak > 0 && peak < 100 * 1024, "{peak} KiB at the most");
+}

@@ -53,3 +53,31 @@ read -r line && echo $$ >> "${0%/*}/pids" && while read -r line; do :; done
     host.wait().unwrap();
     eventually("the provider has ended", || !alive(&pid));
 }
+
+#[test]
+fn what_a_provider_of_the_python_kit_started_ends_with_a_host_that_was_killed() {
+    if !have(&["python3"]) {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let slow = format!(
+        "#!/usr/bin/env python3\nimport os, subprocess, sys\nsys.path.insert(0, {kit:?})\nimport provider_kit\n\
+         here = os.path.dirname(os.path.abspath(__file__))\n\
+         def configure(config):\n    child = subprocess.Popen(['sleep', '600'], stdin=subprocess.DEVNULL)\n    \
+         open(here + '/pids', 'a').write('%d\\n%d\\n' % (os.getpid(), child.pid))\n    os.kill(os.getppid(), 9)\n\
+         provider_kit.run({{'name': 'slow', 'version': '1', 'protocol': '1', 'actions': {{}}}}, {{}}, configure)\n",
+        kit = super::support::sample("python").display().to_string()
+    );
+    let slow = program(folder.path(), "slow", &slow);
+    // It kills its host as soon as it is configured.
+    let mut host = Command::new(env!("CARGO_BIN_EXE_quartermaster"))
+        .args(["provider", "check", slow.to_str().unwrap(), "--timeout", "600"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    host.wait().unwrap();
+    let pids = fs::read_to_string(folder.path().join("pids")).unwrap();
+    assert_eq!(pids.lines().count(), 2);
+    eventually("both have ended", || pids.lines().all(|pid| !alive(pid)));
+}

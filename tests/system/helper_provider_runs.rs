@@ -188,7 +188,8 @@ serve(decide=quiet)";
     let mut process = site.run();
     process.ready().await;
     let fleet = site.servers("web", 20, |_| ()).await;
-    fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
+    let provisioned = fleet.wait_until_all_provisioned(PATIENCE).await;
+    assert!(provisioned.is_ok(), "{}\n{text}", process.log());
     assert_eq!(provided.noted("asked").len(), 20, "the provider itself was not asked again");
     assert_eq!(process.metric("choria_provisioner_helper_errors"), 0, "{}", process.log());
 }

@@ -37,6 +37,7 @@ mod fault_record;
 mod fault_stage;
 mod fault_verdict;
 mod helper_first_process;
+mod helper_provider_ends;
 mod helper_provider_runs;
 mod helper_provider_site;
 mod hostile_field;

@@ -14,6 +14,8 @@ mod limits;
 #[cfg(test)]
 mod probe;
 #[cfg(test)]
+mod relay;
+#[cfg(test)]
 mod secrets;
 #[cfg(test)]
 mod supervision;

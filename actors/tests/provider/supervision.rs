@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use futures::future::join_all;
-use quartermaster_actors::provider::Outcome;
+use quartermaster_actors::provider::{Call, Happening, Outcome};
 
-use super::support::{Bench, eventually, json, limited, provider, shown};
+use super::support::{Bench, eventually, json, limited, members, provider, shown};
 
 #[actix::test]
 async fn b11_a_crash_leaves_its_call_unknown_and_the_next_one_meets_a_new_process() {
@@ -166,4 +166,59 @@ async fn a_forced_end_in_the_middle_restarts_nothing_during_the_shutdown() {
     eventually("a restart is planned", || bench.has_fact("Crashed")).await;
     bench.close().await;
     assert_eq!(bench.handle.snapshot().started, 1);
+}
+
+#[actix::test]
+async fn as_many_processes_as_it_takes_have_so_many_calls_open() {
+    let text = r#"
+def wait(id):
+    note("pids", str(os.getpid()))
+    open_now = lambda: len(open(os.path.join(here, "pids")).read().split())
+    while open_now() < 6: time.sleep(0.01)
+    ok(id)
+def execute(id, params): threading.Thread(target=wait, args=(id,)).start()
+serve(declaring(max_in_flight=4), execute)
+"#;
+    let Some(site) = provider(text) else { return };
+    let bench = site.with(|settings| settings.at_once = NonZeroUsize::new(6)).run();
+    let ends = join_all((0..6).map(|number: i32| {
+        let bench = &bench;
+        async move { bench.act(&number.to_string()).await.is_ok() }
+    }))
+    .await;
+    assert!(ends.into_iter().all(|ok| ok));
+    assert_eq!(bench.handle.snapshot().started, 2, "each takes four");
+    bench.close().await;
+}
+
+#[actix::test]
+async fn what_is_said_while_one_call_is_open_is_about_that_one() {
+    let text = r#"
+def execute(id, params):
+    sys.stderr.write("alone\n"); sys.stderr.flush()
+    sys.stderr.write('{"level":"warn","msg":"named","host":"db1"}\n'); sys.stderr.flush()
+    ok(id)
+serve(LOOSE, execute)
+"#;
+    let Some(site) = provider(text) else { return };
+    let bench = site.run();
+    for host in ["web1", "web2"] {
+        let about = Some(host.into());
+        let call = Call { about, ..Call::execute("do", members("{}")) };
+        limited(bench.handle.call(call, None)).await.unwrap();
+    }
+    bench.close().await;
+    let said: Vec<String> = bench
+        .facts
+        .lock()
+        .unwrap()
+        .iter()
+        .filter_map(|fact| match &fact.what {
+            Happening::Said(_, said) => {
+                Some(format!("{} {}", said.about.as_deref().unwrap_or("-"), said.text))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said, ["web1 alone", "db1 named", "web2 alone", "db1 named"]);
 }

@@ -7,6 +7,8 @@ A function gets the action's attributes as a dict and gives its outputs as one, 
 It says that it failed by raising Failure("not_found", "no such zone"). Standard output belongs to the protocol: print to sys.stderr.
 """
 import json
+import os
+import signal
 import sys
 import traceback
 
@@ -39,6 +41,9 @@ def run(schema, actions, configure=lambda config: None):
                 out.flush()
             if state.get("over"):
                 return
+    if os.getpgrp() == os.getpid():  # the host is gone: what was started here goes as well
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.killpg(0, signal.SIGTERM)
 
 
 def _answer(frame, schema, actions, configure, state):
