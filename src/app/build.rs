@@ -25,7 +25,6 @@ use super::positions::Positions;
 use super::service::Service;
 use super::{AppError, Pace, RunOptions, settings};
 use crate::config::{ClusterMode, Config};
-use crate::provider::TraceFile;
 
 /// The component of an ordinary server.
 const SERVER: &str = "server";
@@ -56,7 +55,6 @@ pub(super) fn build(
     host_ping_every: Duration,
     options: &RunOptions,
 ) -> Result<Parts, AppError> {
-    let trace = options.trace_wire.as_deref().map(TraceFile::create).transpose()?;
     let elected = config.cluster == ClusterMode::Election;
     let recorder = recorder(config, elected)?;
     let Kept { journal, found } = kept(config)?;
@@ -83,7 +81,7 @@ pub(super) fn build(
     let broker_link = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
 
     let Helping { helper, slot: helper_slot, wards: helper_wards, providers, orphans } =
-        helper::build(config, &control, &recorder, trace.as_ref())?;
+        helper::build(config, &control, &recorder, options.trace_wire.as_deref())?;
 
     let (publish, published) = watch::channel(FleetSnapshot::default());
     let fleet_slot: Slot<FleetKeeper> = Slot::new("fleet", MAX_ASKS);
@@ -130,11 +128,7 @@ pub(super) fn build(
         run_state: control.subscribe(),
         recorder: recorder.clone(),
     };
-    let discoverer =
-        Owned::new(discovery_slot.clone(), RestartPolicy::standard().at_once(), move |birth, _| {
-            Discoverer::new(discovery.clone(), birth.notice)
-        })
-        .below("fleet");
+    let discoverer = owned_discoverer(discovery_slot.clone(), discovery);
 
     let mut wards: Vec<Box<dyn Ward>> = vec![
         Box::new(journal.owned(&recorder, wall_ms)),
@@ -179,6 +173,13 @@ fn recorder(config: &Config, elected: bool) -> Result<Recorder, AppError> {
     } else {
         Recorder::new(&config.site)?
     })
+}
+
+fn owned_discoverer(slot: Slot<Discoverer>, settings: DiscoverySettings) -> Owned<Discoverer> {
+    Owned::new(slot, RestartPolicy::standard().at_once(), move |birth, _| {
+        Discoverer::new(settings.clone(), birth.notice)
+    })
+    .below("fleet")
 }
 
 fn owned_controller(

@@ -1,5 +1,6 @@
 //! The site's helper and who runs it: a process for each run, or a provider.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use quartermaster_actors::control::ControlHandle;
@@ -8,7 +9,7 @@ use quartermaster_actors::metrics::{MetricsError, Recorder};
 use quartermaster_actors::provider::{ProviderHandle, ProviderParts, ProviderRunner};
 use quartermaster_actors::supervise::{Owned, RestartPolicy, Slot, Ward};
 
-use super::settings;
+use super::{AppError, settings};
 use crate::config::{Config, HelperProtocol};
 use crate::helper_test::redact;
 use crate::provider::TraceFile;
@@ -32,8 +33,9 @@ pub(super) fn build(
     config: &Config,
     control: &ControlHandle,
     recorder: &Recorder,
-    trace: Option<&TraceFile>,
-) -> Result<Helping, MetricsError> {
+    trace: Option<&Path>,
+) -> Result<Helping, AppError> {
+    let trace = trace.map(TraceFile::create).transpose()?;
     let orphans = Orphans::adopt().unwrap_or_else(|error| {
         tracing::warn!("processes that helpers leave behind cannot be adopted: {error}");
         Orphans::unadopted()
@@ -43,7 +45,7 @@ pub(super) fn build(
     let mut wards: Vec<Box<dyn Ward>> = Vec::new();
     let mut providers = Vec::new();
     if config.helper.protocol == HelperProtocol::Provider {
-        let (provider, runner) = provider(config, recorder, orphans.clone(), trace)?;
+        let (provider, runner) = provider(config, recorder, orphans.clone(), trace.as_ref())?;
         parts = parts.provided(provider.clone());
         providers.push(provider);
         wards.push(Box::new(runner));
@@ -82,8 +84,8 @@ fn provider(
 }
 
 /// A frame without what is secret about every server: tokens, keys, passwords. Its schema need not say so.
-fn covered(frame: String) -> String {
-    match serde_json::from_str(&frame) {
+fn covered(frame: &str) -> String {
+    match serde_json::from_str(frame) {
         Ok(mut value) => {
             redact(&mut value);
             value.to_string()

@@ -64,7 +64,7 @@ async fn asked(config: &Config, helper: &HelperSettings, input: &[u8]) -> Told {
         heard.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     });
     let mut settings = settings::helper_provider(config);
-    settings.run = "test".to_owned();
+    "test".clone_into(&mut settings.run);
     // One try, and no patience with a second.
     settings.restart.limit = 1;
     let parts = Arc::new(ProviderParts::new(settings, record, Orphans::unadopted()));

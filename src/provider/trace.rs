@@ -69,11 +69,7 @@ impl TraceFile {
     }
 
     /// Takes the frames of the provider of this name; `cover` may change each before it is written.
-    pub fn sink(
-        &self,
-        provider: &str,
-        cover: impl Fn(String) -> String + Send + Sync + 'static,
-    ) -> TraceSink {
+    pub fn sink(&self, provider: &str, cover: impl Fn(&str) -> String + Send + Sync + 'static) -> TraceSink {
         let (file, provider) = (Arc::clone(&self.file), provider.to_owned());
         Arc::new(move |line: TraceLine| {
             let from = if line.ours { From::Host } else { From::Provider };
@@ -82,7 +78,7 @@ impl TraceFile {
                 provider: provider.clone(),
                 process: line.process,
                 from,
-                frame: cover(line.frame),
+                frame: cover(&line.frame),
             };
             let Ok(mut text) = serde_json::to_string(&traced) else { return };
             text.push('\n');

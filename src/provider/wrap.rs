@@ -281,8 +281,9 @@ fn input(attrs: &Members) -> Zeroizing<Vec<u8>> {
     for (index, name) in ATTRS.iter().enumerate() {
         let value = Zeroizing::new(attrs.get(*name).unwrap_or(&Value::Null).to_json());
         let comma = if index == 0 { "" } else { "," };
-        *text += &format!("{comma}\"{name}\":");
-        *text += &value;
+        for part in [comma, "\"", name, "\":", &value] {
+            text.push_str(part);
+        }
     }
     text.push('}');
     Zeroizing::new(std::mem::take(&mut *text).into_bytes())

@@ -23,7 +23,7 @@ impl Provider for Helper {
     }
 
     fn configure(&mut self, config: &Members) -> Result<(), ProviderError> {
-        self.brokers = config.get("brokers").and_then(Value::as_str).unwrap_or_default().to_owned();
+        config.get("brokers").and_then(Value::as_str).unwrap_or_default().clone_into(&mut self.brokers);
         Ok(())
     }
 

@@ -210,9 +210,10 @@ impl<'a> Value<'a> {
 
     /// An object whose values are all strings.
     pub fn string_map(&self) -> Result<BTreeMap<String, String>, HelperReplyError> {
-        let each = |(key, source): (Cow<'a, str>, Source<'a>)| match source.string() {
-            Some(text) => Ok((key.into_owned(), text)),
-            None => {
+        let each = |(key, source): (Cow<'a, str>, Source<'a>)| {
+            if let Some(text) = source.string() {
+                Ok((key.into_owned(), text))
+            } else {
                 let path = Cow::Owned(format!("{}[\"{}\"]", self.path, escape_bounded(&key, MAX_KEY)));
                 Err(Value { path, source }.wrong("a string"))
             }
