@@ -40,7 +40,7 @@ async fn check(before: Option<Happening>, what: Happening, expected: &[&str]) {
         .series
         .iter()
         .filter(|(name, _)| name.starts_with("quartermaster_") && !name.contains("_bucket"))
-        .filter(|(name, value)| (old.value(name) - **value).abs() > 1e-12)
+        .filter(|(name, value)| (old.series.get(*name).copied().unwrap_or(0.0) - **value).abs() > 1e-12)
         .map(|(name, value)| {
             format!("{} {value}", name.replace(",site=\"lab\"", "").replace("quartermaster_provider_", ""))
         })
