@@ -8,6 +8,7 @@ mod desk;
 mod ending;
 mod helper;
 mod kept;
+pub(crate) mod lone;
 mod operate;
 mod pace;
 mod positions;

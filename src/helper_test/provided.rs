@@ -3,18 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use actix::Actor as _;
-use quartermaster_actors::child::Orphans;
 use quartermaster_actors::helper::HelperSettings;
 use quartermaster_actors::provider::{
-    Answer, Ask, Call, CallError, Happening, Note, Outcome, ProviderFact, ProviderHandle, ProviderParts,
-    ProviderRunner, Relayed,
+    Answer, Ask, Call, CallError, Happening, Note, Outcome, ProviderFact, ProviderHandle, Relayed,
 };
-use quartermaster_actors::supervise::Slot;
 use quartermaster_proto::helper::{HelperReply, HelperReplyError, PROVISION, misfits, reply_of_outputs};
 use quartermaster_proto::provider::Value;
 use zeroize::Zeroizing;
 
+use crate::app::lone::lone_provider;
 use crate::app::settings;
 use crate::config::Config;
 
@@ -67,10 +64,7 @@ async fn asked(config: &Config, helper: &HelperSettings, input: &[u8]) -> Told {
     "test".clone_into(&mut settings.run);
     // One try, and no patience with a second.
     settings.restart.limit = 1;
-    let parts = Arc::new(ProviderParts::new(settings, record, Orphans::unadopted()));
-    let slot = Slot::new("provider", 1);
-    slot.set(ProviderRunner::new(Arc::clone(&parts), None).start());
-    let provider = ProviderHandle::new(slot, parts);
+    let provider = lone_provider(settings, record);
 
     let mut outputs = Zeroizing::default();
     let mut took = Duration::ZERO;
