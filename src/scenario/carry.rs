@@ -63,7 +63,7 @@ impl Carrier<'_> {
         call: StepCall,
         stop: &Stop,
     ) -> Result<quartermaster_proto::provider::Executed, CallError> {
-        let step = call.step.clone();
+        let whose = call.step.clone();
         let (sender, mut receiver) = mpsc::channel(PROGRESS);
         let mut called = std::pin::pin!(self.hosts.execute(call, Some(sender), stop));
         loop {
@@ -72,7 +72,7 @@ impl Carrier<'_> {
                 Some(progress) = receiver.recv() => {
                     let number = |number: Option<quartermaster_proto::provider::Number>| number.and_then(|n| n.as_u64());
                     self.reporter.say(&Event::Progress {
-                        step: step.clone(),
+                        step: whose.clone(),
                         done: number(progress.done),
                         total: number(progress.total),
                         message: progress.message,

@@ -247,8 +247,8 @@ pub fn check(
     }
     let graph = edges(&steps, faults);
     let order = graph.order().unwrap_or_else(|circle| {
-        let named = |node: &usize| steps.get(*node).map(|step| format!("`{}`", step.id)).unwrap_or_default();
-        let names: Vec<String> = circle.iter().chain(circle.first()).map(named).collect();
+        let title = |node: &usize| steps.get(*node).map(|step| format!("`{}`", step.id)).unwrap_or_default();
+        let names: Vec<String> = circle.iter().chain(circle.first()).map(title).collect();
         let line = circle.first().and_then(|node| steps.get(*node)).map_or(1, |step| step.action.line);
         faults.error(line, format!("these actions wait for each other: {}", names.join(" before ")));
         Vec::new()

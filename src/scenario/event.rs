@@ -102,8 +102,8 @@ impl Event {
             Self::Done { step, ms } => format!("ok action.{step} ({ms}ms)"),
             Self::Again { step, why } => format!("again action.{step}: {why}"),
             Self::Failed { step, error, stderr } => {
-                let said: String = stderr.iter().map(|line| format!("\n  stderr: {line}")).collect();
-                format!("failed action.{step}: {error}{said}")
+                let said: Vec<String> = stderr.iter().map(|line| format!("\n  stderr: {line}")).collect();
+                format!("failed action.{step}: {error}{}", said.concat())
             }
             Self::Unknown { step, why } => format!("unknown action.{step}: {why}"),
             Self::Skipped(step) => format!("skipped action.{step}"),

@@ -29,7 +29,7 @@ pub fn read(text: &str, name: Option<&str>) -> Result<Scenario, Faults> {
         }
     };
     let mut found = Vec::new();
-    for structure in body.iter() {
+    for structure in &body {
         match structure {
             Structure::Block(block) if block.has_ident("scenario") => found.push(block),
             Structure::Block(block) => {
@@ -119,7 +119,7 @@ impl Reader<'_> {
         for block in block.body.get_blocks("required_providers") {
             self.required(block, &mut scenario, faults);
         }
-        for structure in block.body.iter() {
+        for structure in &block.body {
             match structure {
                 Structure::Attribute(attribute) => self.about_scenario(attribute, &mut scenario, faults),
                 Structure::Block(block) => self.part(block, &mut scenario, faults),
@@ -170,7 +170,7 @@ impl Reader<'_> {
                 continue;
             };
             let mut settings = Attrs::new();
-            for (key, value) in object.iter() {
+            for (key, value) in object {
                 let key = match key {
                     hcl::edit::expr::ObjectKey::Ident(key) => key.value().as_str().to_owned(),
                     hcl::edit::expr::ObjectKey::Expression(hcl::edit::expr::Expression::String(key)) => {
@@ -314,7 +314,7 @@ impl Reader<'_> {
     /// The attributes of a body that has blocks of these names alone.
     pub fn attributes<'b>(self, body: &'b Body, blocks: &[&str], faults: &mut Faults) -> Vec<&'b Attribute> {
         let mut attributes = Vec::new();
-        for structure in body.iter() {
+        for structure in body {
             match structure {
                 Structure::Attribute(attribute) => attributes.push(attribute),
                 Structure::Block(block) => {

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use quartermaster_actors::expression::Partial;
 use quartermaster_actors::steps::{About, CallEnd, Going, Input, Kind, Move, Record, Step as StepMove};
-use quartermaster_proto::provider::{ErrorCode, Executed, Invocation, Members, ProviderError, Value};
+use quartermaster_proto::provider::{Executed, Invocation, Members, ProviderError, Value};
 
 use super::carry::{Carrier, at, ms_since};
 use super::check::{Attributes, Checked, Step};
@@ -134,7 +134,7 @@ impl<'a> Running<'a> {
     }
 
     /// Whether the step was done.
-    async fn step(&self, step: &Step, stop: &Stop) -> Result<bool, KeeperError> {
+    async fn step(&self, step: &Step, signals: &Stop) -> Result<bool, KeeperError> {
         let Carrier { reporter, secrets, keeper, .. } = self.carrier;
         reporter.say(&Event::Begun(step.id.clone()));
         let began = Instant::now();
@@ -178,7 +178,7 @@ impl<'a> Running<'a> {
         let mut input = Input::Begin;
         let mut stderr = Vec::new();
         let end = loop {
-            let go = match going.handle::<()>(input, at(stop)) {
+            let go = match going.handle::<()>(input, at(signals)) {
                 StepMove::End(end) => break end,
                 StepMove::Go(go) => go,
             };
@@ -195,9 +195,9 @@ impl<'a> Running<'a> {
                 }
                 Move::Execute(mut call) => {
                     call.undo = self.asks_undo(step);
-                    self.carrier.perform::<()>(Move::Execute(call), stop).await?
+                    self.carrier.perform::<()>(Move::Execute(call), signals).await?
                 }
-                go => self.carrier.perform(go, stop).await?,
+                go => self.carrier.perform(go, signals).await?,
             };
             match performed {
                 Ok(next) => input = next,
@@ -247,7 +247,7 @@ impl<'a> Running<'a> {
             CallEnd::Clean(error) => (error, true),
             CallEnd::Failed(error) => (error, false),
         };
-        let text = self.explained(step, &error);
+        let text = explained(&error);
         let undo = error.more.undo.clone();
         self.cover_undo(step, &undo);
         let record = Record::Failed { step: id.clone(), error: text.clone(), clean, undo: Some(undo) };
@@ -305,20 +305,12 @@ impl<'a> Running<'a> {
             self.carrier.secrets.cover(hidden.map(|(_, value)| value));
         }
     }
+}
 
-    /// The error, and what to do where the provider may not know what an undo is.
-    fn explained(&self, step: &Step, error: &ProviderError) -> String {
-        let mut text = error.to_string();
-        if let Some(detail) = &error.detail {
-            text = format!("{text}: {detail}");
-        }
-        if error.code == ErrorCode::InvalidRequest && self.asks_undo(step) {
-            text = format!(
-                "{text}. If the provider does not know the member `undo`, set compat = {{ undo = \"never\" }} for `{}` in \
-                 required_providers",
-                step.provider
-            );
-        }
-        text
+/// The error at length.
+fn explained(error: &ProviderError) -> String {
+    match &error.detail {
+        Some(detail) => format!("{error}: {detail}"),
+        None => error.to_string(),
     }
 }

@@ -208,7 +208,7 @@ fn from_file(file: &Path, text: &str) -> Result<Vec<(String, Value)>, VariableEr
         fail(error.location().line(), error.message().to_owned())
     })?;
     let mut values = Vec::new();
-    for structure in body.iter() {
+    for structure in &body {
         match structure {
             Structure::Attribute(attribute) => {
                 let line = lines.of(attribute);

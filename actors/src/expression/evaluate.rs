@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use quartermaster_proto::provider::{Number, Type, Value, validate};
 
-use super::expression::{Access, Expression, ExpressionError, Kind, Operator, Reference};
 use super::partial::Partial;
+use super::tree::{Access, Expression, ExpressionError, Kind, Operator, Reference};
 
 /// What names stand for.
 pub trait Scope {

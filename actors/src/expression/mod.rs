@@ -5,14 +5,14 @@
 //! string. What an expression comes to is [`Partial`] as long as something in it is not known, so that types can be checked before
 //! anything has run. Pure.
 mod evaluate;
-mod expression;
 mod partial;
 mod read;
+mod tree;
 
 #[cfg(test)]
 mod tests;
 
 pub use evaluate::{Evaluated, Found, Scope};
-pub use expression::{Access, Expression, ExpressionError, Reference};
 pub use partial::{Partial, kind_of};
 pub use read::Lines;
+pub use tree::{Access, Expression, ExpressionError, Reference};

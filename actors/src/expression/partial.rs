@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use quartermaster_proto::provider::{Complaint, Field, Members, Path, Segment, Type, Value, validate};
 
-use super::expression::Access;
+use super::tree::Access;
 
 /// A value, or as much of it as is known.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use hcl::edit::expr::{
 use hcl::edit::template::{Element, Strip, Template};
 use quartermaster_proto::provider::{Number, Value};
 
-use super::expression::{Access, Expression, ExpressionError, Kind, Operator, Reference};
+use super::tree::{Access, Expression, ExpressionError, Kind, Operator, Reference};
 
 /// Where lines of a text begin.
 #[derive(Debug, Clone)]

@@ -124,23 +124,23 @@ impl Cover {
             Value::List(items) => {
                 items.iter().map(|item| self.open(item)).collect::<Option<Vec<_>>>().map(Value::List)
             }
-            Value::Object(members) => match (members.len(), members.get(SEALED)) {
-                (1, Some(sealed)) => {
-                    let bytes = STANDARD.decode(sealed.as_str()?).ok()?;
-                    let text = self.seal.as_ref()?.open(&self.run, &bytes)?;
-                    let value = Value::from_json(&text, &LIMITS).ok()?;
-                    // What was sealed is secret here too.
-                    self.secrets.cover([&value]);
-                    Some(value)
+            Value::Object(members) => {
+                if let (1, Some(sealed)) = (members.len(), members.get(SEALED)) {
+                    return self.unseal(sealed);
                 }
-                _ => self.open_members(members).map(Value::Object),
-            },
+                let each = members.iter().map(|(name, part)| Some((name.clone(), self.open(part)?)));
+                each.collect::<Option<Members>>().map(Value::Object)
+            }
             plain => Some(plain.clone()),
         }
     }
 
-    /// The members behind the seals; none when one cannot be opened.
-    pub fn open_members(&self, members: &Members) -> Option<Members> {
-        members.iter().map(|(name, part)| Some((name.clone(), self.open(part)?))).collect()
+    fn unseal(&self, sealed: &Value) -> Option<Value> {
+        let bytes = STANDARD.decode(sealed.as_str()?).ok()?;
+        let text = self.seal.as_ref()?.open(&self.run, &bytes)?;
+        let value = Value::from_json(&text, &LIMITS).ok()?;
+        // What was sealed is secret here too.
+        self.secrets.cover([&value]);
+        Some(value)
     }
 }

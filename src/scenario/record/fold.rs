@@ -116,7 +116,7 @@ fn record(word: &str, members: &Members, cover: &Cover) -> Option<Record> {
     let number = |name: &str| members.get(name).and_then(Value::as_number).and_then(Number::as_u64);
     let index = || number("call").and_then(|call| usize::try_from(call).ok());
     let attempt = || number("attempt").and_then(|attempt| u32::try_from(attempt).ok());
-    let opened = |name: &str| members.get(name)?.as_object().and_then(|part| cover.open_members(part));
+    let opened = |name: &str| opened(members.get(name)?, cover);
     Some(match word {
         "sent" => Record::Sent {
             step: text("step")?,
@@ -153,12 +153,20 @@ fn record(word: &str, members: &Members, cover: &Cover) -> Option<Record> {
     })
 }
 
+/// Attributes behind their seals: each may have one, or all together.
+fn opened(value: &Value, cover: &Cover) -> Option<Members> {
+    match cover.open(value)? {
+        Value::Object(members) => Some(members),
+        _ => None,
+    }
+}
+
 /// The calls that take a step back; none when they cannot be read any more, for want of the key.
 fn calls(value: Option<&Value>, cover: &Cover) -> Option<Vec<Invocation>> {
     let one = |call: &Value| {
         let members = call.as_object()?;
-        let attrs = members.get("attrs")?.as_object()?;
-        Some(Invocation { action: text_of(members, "action")?, attrs: cover.open_members(attrs)? })
+        let attrs = opened(members.get("attrs")?, cover)?;
+        Some(Invocation { action: text_of(members, "action")?, attrs })
     };
     match value {
         None | Some(Value::Null) => Some(Vec::new()),

@@ -65,7 +65,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ),
         (
             "action \"make\" \"a\" { name = action.make.b.id }\naction \"make\" \"b\" { name = action.make.a.id }",
-            "4: these actions wait for each other: ",
+            "5: these actions wait for each other: `make.b` before `make.a` before `make.b`",
         ),
         (
             "action \"make\" \"a\" {\nname = \"x\"\ndepends_on = [action.make.c]\n}",

@@ -23,7 +23,7 @@ fn steps_are_done_in_order_and_each_line_of_the_record_says_what_happened() {
     let record = site.record();
     assert_eq!(site.words(), ["run", "sent", "ok", "sent", "ok", "sent", "ok", "outputs", "end"]);
     let name = record.file_name().unwrap().to_str().unwrap();
-    assert!(name.starts_with("quartermaster_demo_run_20") && name.ends_with(".jsonl"), "{name}");
+    assert!(name.starts_with("quartermaster_demo_run_20"), "{name}");
     assert_eq!(record.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let lines = lines(&record);
     let run = lines[0]["run"].as_str().unwrap();
@@ -130,7 +130,7 @@ fn a_provider_that_does_not_know_undo_is_told_of_the_setting() {
         return;
     };
     let applied = site.run(&["apply", "steps.hcl"]).ended(6);
-    applied.says(&["invalid_request: unknown member undo", "compat = { undo = \"never\" } for `things`"]);
+    applied.says(&["invalid_request: unknown member undo", "set `compat.undo: never`"]);
     assert_eq!(site.asked("execute"), 1, "it is never repeated by itself");
     let steps = site.read("steps.hcl").replace("bin/things\"", "bin/things\", compat = { undo = \"never\" }");
     site.steps(&steps);
