@@ -1,5 +1,6 @@
 //! Build, start, drain: the one place actors are wired.
 
+pub(crate) mod beside;
 mod build;
 mod client;
 mod cluster;

@@ -5,22 +5,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::Actor as _;
 use actix_rt::Arbiter;
 use futures::future::join_all;
 use quartermaster_actors::child::Orphans;
 use quartermaster_actors::provider::{
     Action, Answer, Ask, Call, CallError, Happening, Note, Outcome, ProgressSink, ProviderFact,
-    ProviderHandle, ProviderParts, ProviderRunner, ProviderSettings,
+    ProviderHandle, ProviderParts, ProviderSettings,
 };
 use quartermaster_actors::steps::StepCall;
-use quartermaster_actors::supervise::Slot;
 use quartermaster_proto::provider::{
     CallContext, Diagnostic, Executed, Found, HostCode, Members, Path, Schema,
 };
 
 use super::secrets::Secrets;
 use super::stop::Stop;
+use crate::app::beside::provider_beside;
 use crate::provider::TraceFile;
 
 /// How long open calls have at the end; there should be none.
@@ -68,15 +67,7 @@ impl Hosts {
                 let covered = secrets.clone();
                 parts = parts.traced(trace.sink(&name, move |frame| covered.text(&frame)));
             }
-            let parts = Arc::new(parts);
-            let arbiter = Arbiter::new();
-            let factory = Arc::clone(&parts);
-            let runner = ProviderRunner::start_in_arbiter(&arbiter.handle(), move |_| {
-                ProviderRunner::new(factory, None)
-            });
-            let slot = Slot::new("provider", 1);
-            slot.set(runner);
-            let handle = ProviderHandle::new(slot, parts);
+            let (handle, arbiter) = provider_beside(parts);
             hosts.insert(name, Host { handle, schema: tokio::sync::OnceCell::new(), arbiter, undo });
         }
         Self { run: run.to_owned(), hosts }

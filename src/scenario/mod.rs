@@ -1,6 +1,6 @@
 //! `quartermaster plan`, `apply` and `undo`: steps of providers in a file of their own (docs/plan-apply-undo.md).
 //!
-//! In reading order: `read` makes a [`document`] of the text, `check` works it out with variables and schemas, `schedule` says what
+//! In reading order: `read` makes a document of the text, `check` works it out with variables and schemas, `schedule` says what
 //! runs when; all of that is pure. `record` is what is written down, `apply` and `undo` carry out.
 
 mod arguments;

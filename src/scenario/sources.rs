@@ -1,5 +1,5 @@
 //! From the entries of `required_providers` to what a runner is told. The settings are those of the section `providers` of the
-//! configuration file (docs/steps.md), and are read by the same code.
+//! configuration file, and are read by the same code.
 
 use std::collections::BTreeMap;
 use std::path::Path;
