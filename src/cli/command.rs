@@ -78,6 +78,12 @@ pub enum Command {
     Apply(scenario::ApplyArgs),
     /// Take back what a run has done, by its record
     Undo(scenario::UndoArgs),
+    /// Work on what fills this machine's files
+    Node {
+        /// What to do.
+        #[command(subcommand)]
+        command: node::NodeCommand,
+    },
     /// Write this machine's files as the mesh declares them
     Engine(node::EngineArgs),
     /// Keep the mesh's secrets and hand each to whom the plans name
@@ -181,6 +187,7 @@ fn dispatch(cli: &Cli) -> Exit {
             for_people(&cli.log);
             scenario::undo(args, out)
         }
+        Command::Node { command } => node::node(command, &mut out),
         Command::Engine(args) => node::engine(args, &cli.log, &mut out),
         Command::Vault(args) => node::vault(args, &cli.log, &mut out),
         Command::Mesh { command } => node::mesh(command, &mut out),

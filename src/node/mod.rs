@@ -1,9 +1,11 @@
 //! The programs of the node side, as verbs.
+mod client;
 mod engine;
 mod mesh;
 mod serve;
 mod vault;
 
+pub use client::{NodeCommand, node};
 pub use engine::{EngineArgs, EngineCommand, engine};
 pub use mesh::{MeshCommand, mesh};
 pub use vault::{SocketArgs, StoreArgs, VaultArgs, VaultCommand, vault};

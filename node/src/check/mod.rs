@@ -6,7 +6,7 @@ mod read;
 mod resolve;
 mod want;
 
-pub use prepare::{Attached, Prepared, PreparedFile, PreparedItem, prepare};
+pub use prepare::{Attached, Prepared, PreparedFile, PreparedItem, faults, prepare};
 pub use read::{Source, Sources, needs, read};
 pub use resolve::{CheckError, Meaning, ValueFault};
 pub use want::Want;

@@ -12,6 +12,7 @@ use super::{
     resolve::{CheckError, Meaning, meaning, secret_of},
     want::Want,
 };
+use crate::template::Placeholder;
 
 /// A file, its template, and what each placeholder means.
 #[derive(Debug, Clone)]
@@ -91,13 +92,7 @@ pub fn prepare(node: &str, module: &str, plan: &Plan, sources: Sources) -> Resul
                 Kind::Collected => "an item may not hold a collection",
                 _ => continue,
             };
-            return Err(CheckError::Placeholder {
-                template: source.name.clone(),
-                line: placeholder.line,
-                kind: placeholder.kind.clone(),
-                name: placeholder.name.clone(),
-                what,
-            });
+            return Err(placeholder_fault(&source, placeholder, what));
         }
         let filled = Attached::Template(source, meanings);
         prepared.items.push(PreparedItem { collection: item.collection.clone(), filled });
@@ -108,6 +103,29 @@ pub fn prepare(node: &str, module: &str, plan: &Plan, sources: Sources) -> Resul
     let names = secrets.chain(credentials).filter_map(|name| secret_of(module, node, plan, name));
     prepared.wants.extend(names.map(Want::Vault));
     Ok(prepared)
+}
+
+/// Everything that can never be right: of all placeholders, or else the first fault of the plan as a whole.
+pub fn faults(node: &str, module: &str, plan: &Plan, sources: Sources) -> Vec<CheckError> {
+    let all = sources.files.iter().chain(&sources.items);
+    let found = all.flat_map(|source| {
+        source.template.placeholders().filter_map(|found| {
+            let what = meaning(module, node, plan, found).err()?;
+            Some(placeholder_fault(source, found, what))
+        })
+    });
+    let found: Vec<CheckError> = found.collect();
+    if found.is_empty() { prepare(node, module, plan, sources).err().into_iter().collect() } else { found }
+}
+
+fn placeholder_fault(source: &Source, found: &Placeholder, what: &'static str) -> CheckError {
+    CheckError::Placeholder {
+        template: source.name.clone(),
+        line: found.line,
+        kind: found.kind.clone(),
+        name: found.name.clone(),
+        what,
+    }
 }
 
 fn is_open(attributes: &Attributes) -> bool {
@@ -133,13 +151,8 @@ fn meanings(
 ) -> Result<Vec<Meaning>, CheckError> {
     let mut found = Vec::new();
     for placeholder in source.template.placeholders() {
-        let meaning = meaning(module, node, plan, placeholder).map_err(|what| CheckError::Placeholder {
-            template: source.name.clone(),
-            line: placeholder.line,
-            kind: placeholder.kind.clone(),
-            name: placeholder.name.clone(),
-            what,
-        })?;
+        let meaning = meaning(module, node, plan, placeholder)
+            .map_err(|what| placeholder_fault(source, placeholder, what))?;
         if let Meaning::Want(want) | Meaning::Bound(want, _) = &meaning {
             wants.insert(want.clone());
         }
