@@ -174,8 +174,14 @@ impl Run<'_> {
     fn configure(&self, network: &NetworkFiles) -> Result<(), StageError> {
         let setting = self.setting;
         let mut helper = match setting.helper.as_str() {
-            "exec" if setting.network == "x509" => network.helper.clone(),
-            "exec" => network.dir.join("static.sh"),
+            // Another provisioner knows processes alone.
+            "exec" | "provider" if setting.helper == "exec" || *self.contender != Contender::Ours => {
+                if setting.network == "x509" {
+                    network.helper.clone()
+                } else {
+                    network.dir.join("static.sh")
+                }
+            }
             "provider" => {
                 set_key(&network.config, "helper_protocol", &"provider".into())?;
                 let provider = network.dir.join("provider.sh");
