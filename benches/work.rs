@@ -53,8 +53,9 @@ fn cycle(settings: &Arc<PlanSettings>, identity: &Identity) -> u32 {
 }
 
 fn plan(criterion: &mut Criterion) {
-    let features = Features { pki: false, jwt: false, ed25519: false, upgrades: false };
+    let features = Features { pki: false, jwt: false, ed25519: false, upgrades: false, steps: false };
     let settings = Arc::new(PlanSettings {
+        steps: quartermaster_actors::host::SiteSteps::default(),
         features,
         token: SecretString::from("s3cret"),
         deny: Vec::new(),

@@ -17,6 +17,7 @@ pub(crate) mod providers;
 mod service;
 pub(crate) mod settings;
 mod signals;
+mod steps;
 pub(crate) mod web;
 pub(crate) mod web_tls;
 
@@ -80,6 +81,9 @@ pub enum AppError {
     /// A delay of the retry policy makes no sense.
     #[error("the key `retry` is not usable")]
     Retry(#[from] quartermaster_actors::fleet::RetryError),
+    /// A step cannot be understood.
+    #[error(transparent)]
+    Steps(#[from] steps::StepError),
     /// The state folder cannot be used.
     #[error(transparent)]
     State(#[from] quartermaster_actors::journal::StateDirError),

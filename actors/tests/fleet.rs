@@ -67,6 +67,7 @@ impl Site {
         let (run_state, receiver) = watch::channel(RunState::working());
         let (publish, published) = watch::channel(FleetSnapshot::default());
         let plan = PlanSettings {
+            steps: quartermaster_actors::host::SiteSteps::default(),
             features: Features::default(),
             token: SecretString::from("s3cret"),
             deny: vec![],

@@ -103,6 +103,7 @@ impl Bench {
         let mine = Arc::new(AtomicBool::new(true));
         let asked = Arc::new(AtomicUsize::new(0));
         let plan = PlanSettings {
+            steps: quartermaster_actors::host::SiteSteps::default(),
             features: Features::default(),
             token: SecretString::from("s3cret"),
             deny: vec![],

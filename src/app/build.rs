@@ -7,6 +7,7 @@ use quartermaster_actors::child::Orphans;
 use quartermaster_actors::control::{ControlHandle, Controller, LeadingUntil, RunState};
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
+use quartermaster_actors::helper::Orphans;
 use quartermaster_actors::host::Tools;
 use quartermaster_actors::journal::JournalHandle;
 use quartermaster_actors::link::{EventSubscription, LinkHandle, LinkParts, SinkFull};
@@ -23,7 +24,7 @@ use super::helper::{self, Helping};
 use super::kept::{Kept, kept, paused, wall_ms};
 use super::positions::Positions;
 use super::service::Service;
-use super::{AppError, Pace, RunOptions, settings};
+use super::{AppError, Pace, RunOptions, settings, steps};
 use crate::config::{ClusterMode, Config};
 
 /// The component of an ordinary server.
@@ -60,7 +61,7 @@ pub(super) fn build(
     let Kept { journal, found } = kept(config)?;
     let leading_until = elected.then(LeadingUntil::new);
     let (state, receiver) = watch::channel(RunState {
-        paused: paused(found.paused),
+        paused: paused(found.paused.clone()),
         leading: !elected,
         leading_until: leading_until.clone(),
         ..RunState::working()
@@ -80,8 +81,10 @@ pub(super) fn build(
     let link = build_link(config, options.pace, &vault, &recorder, &discovery_slot);
     let broker_link = Owned::new(link.slot().clone(), RestartPolicy::standard(), link.factory());
 
-    let Helping { helper, slot: helper_slot, wards: helper_wards, providers, orphans } =
+    let Helping { helper, slot: helper_slot, wards: helper_wards, mut providers, orphans, trace } =
         helper::build(config, &control, &recorder, options.trace_wire.as_deref())?;
+    let step_providers = steps::build(config, &found, &recorder, &orphans, trace.as_ref())?;
+    providers.extend(step_providers.handles);
 
     let (publish, published) = watch::channel(FleetSnapshot::default());
     let fleet_slot: Slot<FleetKeeper> = Slot::new("fleet", MAX_ASKS);
@@ -100,17 +103,18 @@ pub(super) fn build(
         vault: Arc::new(vault.clone()),
         journal: Arc::new(journal.clone()),
         claims: cluster.claim_port(),
+        steps: Some(step_providers.port),
     };
     let roster = settings::roster(config)?;
     let fleet_settings = FleetSettings {
         roster,
-        plan: Arc::new(settings::plan(config)),
+        plan: Arc::new(settings::plan(config, steps::site(config)?)),
         tools,
         run_state: control.subscribe(),
         recorder: recorder.clone(),
         threads: HOST_THREADS,
         host_ping_every,
-        shelf: Shelf::restored(roster, found.hosts, found.next_cycle, wall_ms()),
+        shelf: Shelf::restored(roster, found, wall_ms()),
         publish: Arc::new(publish),
         wall_ms,
         journal: journal.clone(),
@@ -140,6 +144,7 @@ pub(super) fn build(
         Box::new(discoverer),
     ];
     wards.extend(helper_wards);
+    wards.extend(step_providers.wards);
     wards.extend(cluster.wards());
     wards.extend(service.wards());
     let positions = Positions {

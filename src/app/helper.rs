@@ -26,6 +26,8 @@ pub(super) struct Helping {
     pub providers: Vec<ProviderHandle>,
     /// What helpers and providers leave behind is ended here.
     pub orphans: Orphans,
+    /// Where lines to and from providers are written down, if anywhere.
+    pub trace: Option<TraceFile>,
 }
 
 /// Makes the runner's handle and its owner's record; with a provider, that one's as well.
@@ -57,7 +59,7 @@ pub(super) fn build(
         HelperRunner::new(Arc::clone(&parts), Some(birth.notice))
     });
     wards.push(Box::new(runner));
-    Ok(Helping { helper, slot, wards, providers, orphans })
+    Ok(Helping { helper, slot, wards, providers, orphans, trace })
 }
 
 fn provider(

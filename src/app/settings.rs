@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quartermaster_actors::fleet::{RetryError, RetryPolicy, RosterSettings};
 use quartermaster_actors::helper::{HelperSettings, allowed_environment};
-use quartermaster_actors::host::{Features, PlanSettings};
+use quartermaster_actors::host::{Features, PlanSettings, SiteSteps};
 use quartermaster_actors::link::{Inbox, LinkSettings, ServerAddress, Servers};
 use quartermaster_actors::provider::ProviderSettings;
 use quartermaster_actors::vault::{self, ClientTls, TlsMode, VaultSettings};
@@ -45,7 +45,7 @@ pub fn roster(config: &Config) -> Result<RosterSettings, RetryError> {
 }
 
 /// What every cycle has in common.
-pub fn plan(config: &Config) -> PlanSettings {
+pub fn plan(config: &Config, steps: SiteSteps) -> PlanSettings {
     let repository = &config.upgrades.repository;
     PlanSettings {
         features: Features {
@@ -53,11 +53,13 @@ pub fn plan(config: &Config) -> PlanSettings {
             jwt: config.features.jwt,
             ed25519: config.features.ed25519,
             upgrades: config.features.upgrades,
+            steps: !config.steps.is_empty(),
         },
         token: config.token.clone(),
         deny: config.enroll.deny_list.clone(),
         upgrades_repository: (!repository.is_empty()).then(|| repository.clone()),
         upgrades_optional: config.upgrades.optional,
+        steps,
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use quartermaster_actors::vault;
 use rustix::fs::Access;
 
-use super::web;
+use super::{steps, web};
 use crate::app::{providers, settings};
 use crate::clock;
 use crate::config::{Config, FaultKind, Faults, LogTarget, ProviderConfig, Severity, Surroundings};
@@ -19,6 +19,7 @@ pub fn examine(config: &Config, around: &Surroundings<'_>, faults: &mut Faults) 
     for provider in &config.providers {
         program_of(config, provider, faults);
     }
+    steps::examine(config, faults);
     log_file(config, around, faults);
     web::examine(&config.web, faults);
     config_file(&config.yaml_file, &["token", "broker_provisioning_password", "control.password"], faults);

@@ -4,6 +4,7 @@ mod command;
 mod examine;
 mod render;
 mod schema;
+mod steps;
 mod web;
 
 pub use command::{CheckArgs, Connect, load_and_examine, run};

@@ -120,9 +120,6 @@ pub(super) fn check(raw: &RawConfig, providers: &[ProviderConfig], faults: &mut 
         steps.iter().filter_map(|step| one(step, providers, &mut names, faults)).collect()
     };
     let steps = StepsConfig { before: all(&raw.steps.before), after: all(&raw.steps.after) };
-    if !steps.is_empty() {
-        faults.error("steps", "steps of providers are not part of this version", "remove the section");
-    }
     if steps.all().count() > MOST {
         faults.error(
             "steps",

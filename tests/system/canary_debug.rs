@@ -97,6 +97,7 @@ fn a_call_and_its_answer_show_no_secret() {
     let payload = rpc::encode_request(agent, action, &configure.to_json()).unwrap();
     unseen("RpcRequest", &rpc::decode_request(&payload).unwrap());
     let plan = PlanSettings {
+        steps: quartermaster_actors::host::SiteSteps::default(),
         features: Features::default(),
         token: secret(),
         deny: Vec::new(),

@@ -60,6 +60,8 @@ mod prove_flood;
 mod prove_signals;
 mod prove_site;
 mod prove_supervision;
+mod steps_site;
+mod steps_undo;
 mod support_works;
 mod watch_page;
 mod watch_pages;

@@ -20,7 +20,7 @@ use crate::host::{
     CommitPort, CycleBoard, CycleStopAsked, Ending, HostAnswered, HostFinished, HostProvisioner, HostSilent,
     PlanSettings, Tools,
 };
-use crate::journal::{JournalHandle, Restored};
+use crate::journal::JournalHandle;
 use crate::metrics::{Fact, Found, Recorder};
 use crate::supervise::{ChildExited, ExitNotice};
 
@@ -69,14 +69,17 @@ impl Shelf {
     }
 
     /// A shelf with what the journal has found.
-    pub fn restored(settings: RosterSettings, found: Vec<Restored>, next_cycle: u64, wall_ms: i64) -> Self {
+    pub fn restored(settings: RosterSettings, found: crate::journal::Found, wall_ms: i64) -> Self {
         let shelf = Self::new(settings);
         let clocks = Clocks { now: Instant::now().into_std(), wall_ms };
         {
             let mut roster = shelf.roster();
-            roster.count_cycles_from(next_cycle);
-            for host in found {
+            roster.count_cycles_from(found.next_cycle);
+            for host in found.hosts {
                 roster.restore(host, clocks);
+            }
+            for (host, ledger) in found.only_provided {
+                roster.restore_provided(host, ledger, clocks.now);
             }
         }
         shelf
@@ -151,6 +154,7 @@ impl FleetKeeper {
             let Some(admission) = admission else { break };
             self.start_cycle(admission, ctx);
         }
+        self.settle_provided();
         self.publish();
         self.set_clock(ctx);
     }
@@ -205,6 +209,7 @@ impl FleetKeeper {
 
     /// Tells the journal what the roster remembers of a host from now on.
     pub(super) fn remember(&self, identity: &Identity) {
+        self.settle_provided();
         let clocks = self.clocks();
         let standing = self.settings.shelf.roster().standing(identity, clocks);
         self.settings.journal.stands(identity, standing, clocks.wall_ms);

@@ -15,6 +15,8 @@ use super::roster::Roster;
 use super::view::{FailureView, FleetOverview, Forgot, HostPage, HostView, OldestWaiting, SlowestStep};
 use crate::host::CycleStopAsked;
 use crate::journal::AttemptRecord;
+use crate::metrics::{Fact, StepFact};
+use crate::steps::Record;
 
 impl FleetKeeper {
     fn view(&self, identity: &Identity, entry: &Entry, now: Instant) -> HostView {
@@ -193,7 +195,17 @@ impl Handler<RetryHost> for FleetKeeper {
     type Result = bool;
 
     fn handle(&mut self, RetryHost(identity): RetryHost, ctx: &mut Context<Self>) -> bool {
-        let known = self.settings.shelf.roster().retry(&identity, now());
+        let known = {
+            let mut roster = self.settings.shelf.roster();
+            let decided = roster.decide_steps(&identity);
+            let known = roster.retry(&identity, now());
+            drop(roster);
+            if decided {
+                self.settings.journal.note_step(&identity, &Record::Decided, (self.settings.wall_ms)());
+                self.settings.recorder.record(Fact::Step(StepFact::decided(identity.as_str())));
+            }
+            known
+        };
         if known {
             self.remember(&identity);
         }

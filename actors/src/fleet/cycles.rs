@@ -8,12 +8,12 @@ use rand::RngExt;
 use tokio::time::Instant;
 
 use super::actor::{FleetKeeper, Running};
-use super::roster::STUCK;
+use super::roster::{LeftBehind, STUCK};
 use super::terms::{Admission, Verdict};
 use super::thread::{HostThread, MISSED_PINGS};
 use crate::host::{CycleBoard, Ending, HostProvisioner, HostSettings};
 use crate::journal::{AttemptRecord, Began};
-use crate::metrics::Fact;
+use crate::metrics::{Fact, StepFact};
 use crate::supervise::{ChildId, ExitCause, ExitNotice, Ping};
 
 impl FleetKeeper {
@@ -31,6 +31,15 @@ impl FleetKeeper {
         });
         let address = ctx.address();
         let board = CycleBoard::default();
+        let steps = {
+            let mut roster = self.settings.shelf.roster();
+            // Kept with the host only where there is something to keep.
+            if self.settings.plan.features.steps {
+                roster.step_log(&identity)
+            } else {
+                roster.known_step_log(&identity).unwrap_or_default()
+            }
+        };
         let host = HostSettings {
             identity,
             cycle,
@@ -46,6 +55,7 @@ impl FleetKeeper {
             answered: address.clone().recipient(),
             commit: Arc::clone(&self.commit),
             board: board.clone(),
+            steps,
             span: span.clone(),
             notice: ExitNotice::new(ChildId { name: "host", generation: cycle }, address.recipient()),
         };
@@ -82,10 +92,30 @@ impl FleetKeeper {
 
     /// Forgets every host that is not in a cycle: they are another member's by now.
     pub(super) fn forget_idle(&self) {
-        let gone = self.settings.shelf.roster().forget_idle();
+        let gone = self.settings.shelf.roster().forget_idle(Instant::now().into_std());
+        self.settle_provided();
         let wall_ms = (self.settings.wall_ms)();
         for identity in gone {
             self.settings.journal.stands(&identity, None, wall_ms);
+        }
+    }
+
+    /// Tells the journal and the log what is over of what providers did. Said before the journal hears of the host's new state, so
+    /// that a record never outlives what it is about.
+    pub(super) fn settle_provided(&self) {
+        let (over, behind) = {
+            let mut roster = self.settings.shelf.roster();
+            (roster.take_steps_over(), roster.take_left_behind())
+        };
+        for host in over {
+            self.settings.journal.steps_over(&host, (self.settings.wall_ms)());
+        }
+        for LeftBehind { host, left } in behind {
+            for left in left {
+                self.settings
+                    .recorder
+                    .record(Fact::Step(StepFact::given_up(host.as_str(), left.to_string())));
+            }
         }
     }
 
@@ -122,6 +152,7 @@ impl FleetKeeper {
         if verdict == Verdict::Unknown {
             return;
         }
+        self.settle_provided();
         let clocks = self.clocks();
         let standing = self.settings.shelf.roster().standing(&identity, clocks);
         self.settings.journal.ended(&identity, record, standing, clocks.wall_ms);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::terms::Sighting;
 use crate::host::{Ending, Kept, Resume};
 use crate::journal::HelperRecord;
+use crate::steps::StepLog;
 
 /// How far a cycle has come, as far as places are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +128,8 @@ pub struct Entry {
     pub(super) kept: Option<Kept>,
     /// What its next cycle has to make good instead of beginning anew.
     pub(super) resume: Option<Resume>,
+    /// What providers did for it that is not over.
+    pub(super) steps: Option<StepLog>,
     /// When the roster's clock looks at it next.
     pub(super) due: Option<Instant>,
     /// Digest and timestamp of the newest startup event seen.
@@ -146,6 +149,7 @@ impl Entry {
             failing_since: None,
             kept: None,
             resume: None,
+            steps: None,
             due: None,
             newest_event: None,
         }

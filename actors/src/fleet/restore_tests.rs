@@ -74,7 +74,7 @@ impl Bench {
         let material = Some(Zeroizing::new("{}".to_owned()));
         let clocks = Clocks { now: start, wall_ms: RESTART * 1000 };
         roster.count_cycles_from(4);
-        roster.restore(Restored { host: id(), standing, cut_off, material }, clocks);
+        roster.restore(Restored { host: id(), standing, cut_off, material, steps: None }, clocks);
         Self { roster, start }
     }
 

@@ -5,6 +5,7 @@
 
 mod endings;
 mod operator;
+mod provided;
 mod restore;
 mod sightings;
 mod time;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use quartermaster_proto::choria::identity::Identity;
 
+pub use self::provided::LeftBehind;
 pub use self::restore::Clocks;
 use super::entry::{Entry, Phase, State};
 use super::terms::{Admission, Counts, Noticed, RosterSettings};
@@ -51,6 +53,8 @@ pub struct Roster {
     next_cycle: u64,
     counts: Counts,
     aged_out: Vec<Identity>,
+    steps_over: Vec<Identity>,
+    left_behind: Vec<LeftBehind>,
 }
 
 impl Roster {
@@ -68,6 +72,8 @@ impl Roster {
             next_cycle: 1,
             counts: Counts::default(),
             aged_out: Vec::new(),
+            steps_over: Vec::new(),
+            left_behind: Vec::new(),
         }
     }
 
@@ -122,9 +128,10 @@ impl Roster {
             let identity = next(self)?;
             let Some(entry) = self.hosts.get_mut(&identity) else { continue };
             let State::Waiting { since } = entry.state else { continue };
-            if now.saturating_duration_since(entry.last_seen) >= 2 * self.settings.interval {
+            let gone = now.saturating_duration_since(entry.last_seen) >= 2 * self.settings.interval;
+            if gone && !entry.takes_back() {
                 // Discovery would have seen it again by now: it has gone, and a call would only wait for nobody.
-                if !self.keep_unfinished(&identity, now) {
+                if !self.keep_unfinished(&identity, now) && !self.stays_to_take_back(&identity, now) {
                     self.leave(&identity);
                     self.hosts.remove(&identity);
                     self.aged_out.push(identity);
@@ -134,7 +141,7 @@ impl Roster {
             let cycle = self.next_cycle;
             self.next_cycle += 1;
             let resume = entry.resume.clone();
-            let (phase, committed) = (Phase::Contacting, resume.is_some());
+            let (phase, committed) = (Phase::Contacting, entry.goes_on());
             entry.state = State::InFlight { cycle, since: now, phase, committed, serves: false };
             entry.waited = now.saturating_duration_since(since);
             let admission = Admission {
@@ -189,21 +196,28 @@ impl Roster {
     }
 
     /// Forgets every host that is not in a cycle (leadership was lost); answers which.
-    pub fn forget_idle(&mut self) -> Vec<Identity> {
+    pub fn forget_idle(&mut self, now: Instant) -> Vec<Identity> {
         let idle: Vec<_> = self
             .hosts
             .iter()
             .filter(|(_, entry)| !matches!(entry.state, State::InFlight { .. }))
             .map(|(identity, _)| identity.clone())
             .collect();
-        for identity in &idle {
-            self.leave(identity);
-            self.hosts.remove(identity);
-        }
         self.fresh.clear();
         self.again.clear();
         self.unfinished.clear();
-        idle
+        let mut gone = Vec::with_capacity(idle.len());
+        for identity in idle {
+            let was_held =
+                self.hosts.get(&identity).is_some_and(|entry| matches!(entry.state, State::Held { .. }));
+            self.leave(&identity);
+            if self.stays_idle(&identity, was_held, now) {
+                continue;
+            }
+            self.hosts.remove(&identity);
+            gone.push(identity);
+        }
+        gone
     }
 
     /// The host of a cycle that is in flight.

@@ -1,6 +1,7 @@
 //! The HostProvisioner: carries out what the plan decides for one host, and nothing else.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Recipient, WrapFuture};
@@ -17,10 +18,11 @@ use super::ports::{
 };
 use super::resume::Resume;
 use super::steps::Step;
-use super::terms::{At, CallFailure, Effect, Input, PlanSettings};
+use super::terms::{At, CallFailure, Effect, Input, PlanSettings, SiteSteps};
 use crate::control::RunStateReceiver;
 use crate::link::ConflictFlag;
 use crate::metrics::{Fact, Recorder};
+use crate::steps::{Ledger, StepLog};
 use crate::supervise::ExitNotice;
 
 /// How long the first answer is waited for before the host's place is given to another.
@@ -58,26 +60,32 @@ pub struct HostSettings {
     pub commit: CommitPort,
     /// Where it shows how far it has come.
     pub board: CycleBoard,
+    /// What providers have done for the host.
+    pub steps: StepLog,
     /// Tells the owner of the actor's end, panic included.
     pub notice: ExitNotice,
 }
 
 /// The actor of one cycle.
 pub struct HostProvisioner {
-    identity: Identity,
-    cycle: u64,
-    plan: Plan,
-    wall_ms: fn() -> i64,
-    tools: Tools,
-    run_state: RunStateReceiver,
-    recorder: Recorder,
+    pub(super) identity: Identity,
+    pub(super) cycle: u64,
+    pub(super) plan: Plan,
+    pub(super) wall_ms: fn() -> i64,
+    pub(super) tools: Tools,
+    pub(super) run_state: RunStateReceiver,
+    pub(super) recorder: Recorder,
     finished: Recipient<HostFinished>,
     silent: Recipient<HostSilent>,
     answered: Recipient<HostAnswered>,
     span: Span,
     commit: CommitPort,
-    board: CycleBoard,
-    claim: Option<Arc<dyn ClaimedHost>>,
+    pub(super) board: CycleBoard,
+    pub(super) claim: Option<Arc<dyn ClaimedHost>>,
+    pub(super) steps: StepLog,
+    pub(super) site_steps: SiteSteps,
+    /// As `stop_asked`, for steps under way.
+    pub(super) stopping: Arc<AtomicBool>,
     resumed: bool,
     conflict: ConflictFlag,
     has_answered: bool,
@@ -90,9 +98,15 @@ impl HostProvisioner {
     pub fn new(settings: HostSettings) -> Self {
         let resumed = settings.resume.is_some();
         let nonce = hex::encode(rand::rng().random::<[u8; 16]>());
+        settings.steps.give_to(settings.cycle);
+        let open = !settings.steps.look(Ledger::is_empty);
         Self {
+            site_steps: settings.plan.steps.clone(),
+            stopping: Arc::default(),
             plan: Plan::new(settings.plan, settings.identity.clone(), nonce, settings.kept)
-                .resuming(settings.resume),
+                .resuming(settings.resume)
+                .with_steps(open),
+            steps: settings.steps,
             wall_ms: settings.wall_ms,
             identity: settings.identity,
             cycle: settings.cycle,
@@ -114,7 +128,7 @@ impl HostProvisioner {
         }
     }
 
-    fn feed(&mut self, input: Input, ctx: &mut Context<Self>) {
+    pub(super) fn feed(&mut self, input: Input, ctx: &mut Context<Self>) {
         let cycle = self.span.clone();
         let _inside = cycle.enter();
         let (paused, barred) = {
@@ -132,7 +146,7 @@ impl HostProvisioner {
         };
         let before = self.plan.step();
         let effect = self.plan.handle(input, at);
-        if before == Step::Configure && self.plan.step() == Step::Restart {
+        if before == Step::Configure && matches!(self.plan.step(), Step::After | Step::Restart) {
             self.tools.journal.done(self.cycle, before, (self.wall_ms)());
             // Whatever becomes of this cycle, the next one has the restart to make good and not the configuration. A roster that
             // has gone on without this cycle does not want to know.
@@ -148,7 +162,7 @@ impl HostProvisioner {
     }
 
     /// A span inside the cycle's for one step, ended with the step.
-    fn step(&self, step: &'static str) -> Span {
+    pub(super) fn step(&self, step: &'static str) -> Span {
         tracing::info_span!(parent: &self.span, "step", step)
     }
 
@@ -214,6 +228,8 @@ impl HostProvisioner {
                 let sealed = sealed.instrument(self.step("seal_key")).into_actor(self);
                 ctx.spawn(sealed.map(|result, me, ctx| me.feed(Input::Sealed(result), ctx)));
             }
+            Effect::RunSteps { step, specs, roots } => self.run_steps(step, specs, roots, ctx),
+            Effect::TakeBack { why } => self.take_back(why, ctx),
             Effect::WakeAt(when) => {
                 let wait = when.saturating_duration_since(Instant::now().into_std());
                 ctx.run_later(wait, |me, ctx| me.feed(Input::Due, ctx));
@@ -341,7 +357,7 @@ const fn claim_end(ending: &Ending) -> ClaimEnd {
             ClaimEnd::Done
         }
         Ending::Deferred { .. } | Ending::Busy { .. } | Ending::Failed { .. } => ClaimEnd::Again,
-        Ending::Interrupted | Ending::Elsewhere => ClaimEnd::Untouched,
+        Ending::Interrupted | Ending::Elsewhere | Ending::TakenBack => ClaimEnd::Untouched,
     }
 }
 
@@ -355,6 +371,7 @@ impl Handler<CycleStopAsked> for HostProvisioner {
         }
         // Read at the next step: a call with an effect ends first, and a committed cycle runs to its restart.
         self.stop_asked = true;
+        self.stopping.store(true, Ordering::Relaxed);
     }
 }
 

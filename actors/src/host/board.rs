@@ -7,9 +7,15 @@ use std::time::{Duration, Instant};
 
 use super::steps::Step;
 use crate::journal::{HelperRecord, StepRecord};
+use crate::steps::Record;
 
 /// Steps kept of one cycle; there are fewer in the table, and each is entered once.
 const MAX_STEPS: usize = 32;
+/// What is kept of what providers did in one cycle.
+const MAX_PROVIDED: usize = 160;
+/// What the name of a provider's step begins with, and that of its taking back.
+const STEP: &str = "steps.";
+const UNDO: &str = "undo.";
 
 /// One step's entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +32,21 @@ pub struct StepProgress {
     pub error: Option<String>,
 }
 
+/// What a provider did or took back.
+#[derive(Debug)]
+struct Provided {
+    name: String,
+    tries: u32,
+    began: Instant,
+    took: Option<Duration>,
+    error: Option<String>,
+}
+
 #[derive(Debug, Default)]
 struct Progress {
     steps: Vec<StepProgress>,
+    /// What providers did, and what was taken back.
+    provided: Vec<Provided>,
     helper: Option<HelperRecord>,
 }
 
@@ -69,6 +87,37 @@ impl CycleBoard {
         }
     }
 
+    /// Something was written down of a provider's step.
+    pub fn note_record(&self, record: &Record, now: Instant) {
+        let (prefix, step, ended, error) = match record {
+            Record::Sent { step, .. } => (STEP, step, false, None),
+            Record::Ok { step, .. } => (STEP, step, true, None),
+            Record::Failed { step, error, .. } => (STEP, step, true, Some(error)),
+            Record::UndoSent { step, .. } => (UNDO, step, false, None),
+            Record::Undone { step, .. } => (UNDO, step, true, None),
+            Record::UndoFailed { step, error, .. } => (UNDO, step, true, Some(error)),
+            Record::Began { .. } | Record::Skipped { .. } | Record::TakingBack { .. } | Record::Decided => {
+                return;
+            }
+        };
+        let name = format!("{prefix}{step}");
+        let mut progress = self.progress();
+        let is_full = progress.provided.len() >= MAX_PROVIDED;
+        let known = progress.provided.iter_mut().rev().find(|provided| provided.name == name);
+        match known {
+            Some(known) => {
+                known.tries += u32::from(!ended);
+                known.took = ended.then(|| now.duration_since(known.began));
+                known.error = error.cloned().or_else(|| known.error.take());
+            }
+            None if !is_full => {
+                let (tries, took) = (u32::from(!ended), ended.then_some(Duration::ZERO));
+                progress.provided.push(Provided { name, tries, began: now, took, error: error.cloned() });
+            }
+            None => {}
+        }
+    }
+
     /// The helper has run.
     pub fn note_helper(&self, helper: Option<HelperRecord>) {
         self.progress().helper = helper;
@@ -94,7 +143,19 @@ impl CycleBoard {
             took_ms: whole_ms(step.took.unwrap_or_else(|| now.duration_since(step.began))),
             error: step.error.clone(),
         };
-        progress.steps.iter().map(record).collect()
+        let provided = |step: &Provided| StepRecord {
+            step: step.name.clone(),
+            tries: step.tries,
+            began_ms: wall_ms.saturating_sub(signed_ms(now.duration_since(step.began))),
+            took_ms: whole_ms(step.took.unwrap_or_else(|| now.duration_since(step.began))),
+            error: step.error.clone(),
+        };
+        let mut records: Vec<StepRecord> = progress.steps.iter().map(record).collect();
+        if !progress.provided.is_empty() {
+            records.extend(progress.provided.iter().map(provided));
+            records.sort_by_key(|record| record.began_ms);
+        }
+        records
     }
 }
 

@@ -2,6 +2,13 @@
 
 use super::steps::Step;
 
+/// The cause of a failure of a provider's step.
+const STEP: &str = "step";
+/// The cause of a failure that an operator has to look into.
+pub const STEP_UNKNOWN: &str = "step_unknown";
+/// The cause of a failure to take back what providers did.
+const TAKE_BACK: &str = "take_back";
+
 /// Why a cycle failed. The text says what was being done; the cause is one of a fixed set and labels a counter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
@@ -52,6 +59,32 @@ pub enum HostError {
         /// Why not.
         reason: String,
     },
+    /// A step of a provider failed.
+    #[error("step {step} failed: {error}")]
+    Provided {
+        /// The step.
+        step: String,
+        /// Why.
+        error: String,
+    },
+    /// Nobody knows whether a step of a provider was done.
+    #[error("whether step {step} was done is unknown: {error}")]
+    ProvidedUnknown {
+        /// The step.
+        step: String,
+        /// Why.
+        error: String,
+    },
+    /// What providers did could not be taken back.
+    #[error("{}not taken back: {left}", first.as_ref().map(|first| format!("{first}; ")).unwrap_or_default())]
+    NotTakenBack {
+        /// Why the cycle failed before that.
+        first: Option<String>,
+        /// What is left.
+        left: String,
+        /// Only an operator can tell what became of it.
+        asks_operator: bool,
+    },
     /// The right to work on it ended between configure and restart.
     #[error("the right to work on it ended before it was told to restart")]
     Barred,
@@ -76,6 +109,9 @@ impl HostError {
             // As when the reply to the restart is lost: it may still come up as a server.
             Self::Barred => Step::Restart.name(),
             Self::Conflict => "conflict",
+            Self::Provided { .. } => STEP,
+            Self::ProvidedUnknown { .. } | Self::NotTakenBack { asks_operator: true, .. } => STEP_UNKNOWN,
+            Self::NotTakenBack { .. } => TAKE_BACK,
         }
     }
 }

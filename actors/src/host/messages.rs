@@ -51,6 +51,8 @@ pub enum Ending {
     Interrupted,
     /// Another instance of the cluster has the host; nothing was done here.
     Elsewhere,
+    /// What providers did for it in an earlier cycle was taken back; it can begin anew.
+    TakenBack,
     /// It failed.
     Failed {
         /// One of the fixed causes.
@@ -72,6 +74,7 @@ impl Ending {
             Self::Busy { .. } => "busy",
             Self::Interrupted => "interrupted",
             Self::Elsewhere => "elsewhere",
+            Self::TakenBack => "taken_back",
             Self::Failed { .. } => "failed",
         }
     }

@@ -6,6 +6,7 @@ mod error;
 mod messages;
 mod plan;
 mod ports;
+mod providing;
 mod resume;
 mod steps;
 mod terms;
@@ -14,7 +15,7 @@ mod tests;
 
 pub use actor::{HostProvisioner, HostSettings};
 pub use board::{CycleBoard, StepProgress};
-pub use error::HostError;
+pub use error::{HostError, STEP_UNKNOWN};
 pub use messages::{CycleStopAsked, Ending, HostAnswered, HostFinished, HostSilent, Kept};
 pub use plan::Plan;
 pub use ports::{
@@ -23,4 +24,4 @@ pub use ports::{
 };
 pub use resume::{Material, Resume};
 pub use steps::{Features, STEPS, Step, StepSpec};
-pub use terms::{At, CallFailure, Effect, HelperFailure, Input, PlanSettings, SealedForHost};
+pub use terms::{At, CallFailure, Effect, HelperFailure, Input, PlanSettings, SealedForHost, SiteSteps};

@@ -1,5 +1,6 @@
 //! What a cycle does next: one input in, one effect out. Knows no actor, socket or clock.
 
+mod providing;
 mod sending;
 
 use std::error::Error as _;
@@ -66,6 +67,10 @@ pub struct Plan {
     late_keys: usize,
     /// How often the key at hand was replaced.
     replaced_keys: u32,
+    /// Providers may have done something for the host that this cycle has to take back if it fails.
+    steps_open: bool,
+    /// How the cycle ends once that is taken back.
+    ending: Option<Ending>,
 }
 
 impl Plan {
@@ -95,13 +100,15 @@ impl Plan {
             reply_lost: false,
             late_keys: 0,
             replaced_keys: 0,
+            steps_open: false,
+            ending: None,
         }
     }
 
     /// A cycle that goes on where an earlier one of this host was cut off.
     #[must_use]
     pub fn resuming(mut self, resume: Option<Resume>) -> Self {
-        self.committed = resume.is_some();
+        self.committed = resume.as_ref().is_some_and(|resume| *resume != Resume::TakeBack);
         if let Some(Resume::Configure(material)) = &resume {
             self.material = Some(material.clone());
         }
@@ -158,7 +165,7 @@ impl Plan {
     pub fn handle(&mut self, input: Input, at: At) -> Effect {
         match self.decide(input, at) {
             Ok(effect) => effect,
-            Err(Stop(ending)) => Effect::Finish(ending),
+            Err(Stop(ending)) => self.end(ending, at),
         }
     }
 
@@ -189,14 +196,19 @@ impl Plan {
                 self.enter_after(Step::SealKey, at)
             }
             Input::Sealed(Err(reason)) => Err(HostError::SealKey(reason).into()),
+            Input::Stepped(ended) => self.stepped(ended, at),
+            Input::TakenBack(taken) => Ok(self.taken(&taken)),
         }
     }
 
     fn enter_first(&mut self, at: At) -> Result<Effect, Stop> {
         let step = match self.resume {
             None => return self.enter_from(0, at),
+            Some(Resume::TakeBack) => return Ok(self.take_back(at)),
             Some(Resume::Configure(_)) => Step::Configure,
-            Some(Resume::Restart { .. }) => Step::Restart,
+            // Steps after `configure` may still be to be done; those that were are left out.
+            Some(Resume::Restart { sent: false }) => Step::After,
+            Some(Resume::Restart { sent: true }) => Step::Restart,
         };
         self.enter_from(STEPS.iter().position(|spec| spec.step == step).unwrap_or_default(), at)
     }
@@ -256,6 +268,7 @@ impl Plan {
             Step::Helper => Ok(Effect::RunHelper { input: self.helper_input()? }),
             Step::ServerToken => Ok(Effect::IssueToken(Box::new(self.token_order()?))),
             Step::SealKey => self.seal(),
+            Step::Before | Step::After => Ok(self.run_steps()),
             step => {
                 let Some((agent, action)) = step.spec().and_then(|spec| spec.call) else {
                     return Err(Stop(Ending::Provisioned));
@@ -286,7 +299,12 @@ impl Plan {
             Step::Update => message(&reply).map(|()| Err(Stop(Ending::Updating))),
             Step::Configure => message(&reply).map(|()| self.enter_after(Step::Configure, at)),
             Step::Restart => message(&reply).map(|()| Err(Stop(Ending::Provisioned))),
-            Step::Helper | Step::ServerToken | Step::SealKey => return Err(Stop(Ending::Interrupted)),
+            Step::Helper
+            | Step::ServerToken
+            | Step::SealKey
+            | Step::Before
+            | Step::After
+            | Step::TakeBack => return Err(Stop(Ending::Interrupted)),
         };
         match result {
             Ok(next) => next,
@@ -340,6 +358,10 @@ impl Plan {
     /// broker that froze delivers what it held. The host has another key now than the one at hand, so everything that was made
     /// of that is made again, also when the host was configured with it already.
     fn key_replaced(&mut self, at: At) -> Result<Effect, Stop> {
+        // What providers did may rest on the earlier one.
+        if self.steps_open {
+            return Err(HostError::KeyProof("a late request replaced it".to_owned()).into());
+        }
         self.replaced_keys += 1;
         if self.replaced_keys > MAX_REPLACED_KEYS {
             return Err(HostError::KeyProof("late requests replace it again and again".to_owned()).into());

@@ -22,6 +22,7 @@ use crate::helper::{HelperError, HelperHandle, RunHelper};
 use crate::journal::{HelperRecord, Intent, JournalHandle, StepRecord};
 use crate::link::{Call, CallError, ConflictFlag, LinkHandle, Retry};
 use crate::provider::Outcome;
+use crate::steps::{Record, StepPort};
 use crate::text::chain;
 use crate::vault::VaultHandle;
 
@@ -81,6 +82,8 @@ pub trait JournalPort: Send + Sync {
     fn intend(&self, intent: StepIntent) -> Boxed<()>;
     /// The host agreed to a step that changes it.
     fn done(&self, cycle: u64, step: Step, at_ms: i64);
+    /// Writes down what a provider is about to do or has done for a host; ends when that is on the disk, or when there is none.
+    fn step(&self, identity: &Identity, record: Record, at_ms: i64) -> Boxed<()>;
 }
 
 /// Calls to hosts.
@@ -157,6 +160,8 @@ pub struct Tools {
     pub journal: Arc<dyn JournalPort>,
     /// Claims of hosts, when several instances work at once.
     pub claims: Option<Arc<dyn ClaimPort>>,
+    /// Providers, when cycles have steps of theirs.
+    pub steps: Option<Arc<dyn StepPort>>,
 }
 
 impl fmt::Debug for Tools {
@@ -270,5 +275,10 @@ impl JournalPort for JournalHandle {
 
     fn done(&self, cycle: u64, step: Step, at_ms: i64) {
         JournalHandle::done(self, cycle, step.name(), at_ms);
+    }
+
+    fn step(&self, identity: &Identity, record: Record, at_ms: i64) -> Boxed<()> {
+        let (handle, identity) = (self.clone(), identity.clone());
+        Box::pin(async move { JournalHandle::step(&handle, &identity, &record, at_ms).await })
     }
 }

@@ -46,4 +46,6 @@ pub enum Resume {
         /// It may have been told already, so silence is no failure.
         sent: bool,
     },
+    /// What providers did for it is taken back, and nothing else.
+    TakeBack,
 }

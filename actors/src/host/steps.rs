@@ -12,6 +12,8 @@ pub struct Features {
     pub ed25519: bool,
     /// Update the host's software when the helper asks for it.
     pub upgrades: bool,
+    /// Let providers do something before and after it is configured.
+    pub steps: bool,
 }
 
 /// One step of a cycle.
@@ -35,10 +37,16 @@ pub enum Step {
     SealKey,
     /// Update the host's software.
     Update,
+    /// Let providers do their steps before it is configured.
+    Before,
     /// Hand the host its configuration.
     Configure,
+    /// Let providers do their steps after that.
+    After,
     /// Restart it into its new life.
     Restart,
+    /// Take back what providers did; in no cycle that succeeds.
+    TakeBack,
 }
 
 /// What the table says of one step.
@@ -62,7 +70,7 @@ const fn always(_: Features) -> bool {
 }
 
 /// Every step in its order.
-pub const STEPS: [StepSpec; 11] = [
+pub const STEPS: [StepSpec; 13] = [
     StepSpec {
         step: Step::Jwt,
         call: Some(("choria_provision", "jwt")),
@@ -108,6 +116,7 @@ pub const STEPS: [StepSpec; 11] = [
         effect: true,
         wanted: |f| f.upgrades,
     },
+    StepSpec { step: Step::Before, call: None, tries: 1, effect: true, wanted: |f| f.steps },
     StepSpec {
         step: Step::Configure,
         call: Some(("choria_provision", "configure")),
@@ -115,6 +124,7 @@ pub const STEPS: [StepSpec; 11] = [
         effect: true,
         wanted: always,
     },
+    StepSpec { step: Step::After, call: None, tries: 1, effect: true, wanted: |f| f.steps },
     StepSpec {
         step: Step::Restart,
         call: Some(("choria_provision", "restart")),
@@ -142,8 +152,11 @@ impl Step {
             Self::ServerToken => "server_token",
             Self::SealKey => "seal_key",
             Self::Update => "update",
+            Self::Before => "steps_before",
             Self::Configure => "configure",
+            Self::After => "steps_after",
             Self::Restart => "restart",
+            Self::TakeBack => "take_back",
         }
     }
 }

@@ -1,17 +1,20 @@
 //! The plan's words: what happened, in which circumstances, and what to do.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use quartermaster_proto::choria::chain::ServerTokenOrder;
 use quartermaster_proto::choria::token::ProvisioningClaims;
 use quartermaster_proto::helper::HelperReply;
+use quartermaster_proto::provider::Members;
 use regex::Regex;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use super::messages::Ending;
 use super::steps::{Features, Step};
+use crate::steps::{Ended, StepSpec, Taken};
 
 /// What every cycle of a site has in common.
 #[derive(Debug)]
@@ -26,6 +29,23 @@ pub struct PlanSettings {
     pub upgrades_repository: Option<String>,
     /// Whether a failed update lets the cycle go on.
     pub upgrades_optional: bool,
+    /// What providers do.
+    pub steps: SiteSteps,
+}
+
+/// What providers do for every host of a site.
+#[derive(Debug, Clone)]
+pub struct SiteSteps {
+    /// Before it is configured, in this order.
+    pub before: Arc<[StepSpec]>,
+    /// After that and before it is told to restart, in this order.
+    pub after: Arc<[StepSpec]>,
+}
+
+impl Default for SiteSteps {
+    fn default() -> Self {
+        Self { before: Arc::from([]), after: Arc::from([]) }
+    }
 }
 
 /// The circumstances in which an input is handled.
@@ -83,6 +103,10 @@ pub enum Input {
     Issued(Result<SecretString, String>),
     /// The private key was encrypted.
     Sealed(Result<SealedForHost, String>),
+    /// The providers' steps of one place ended.
+    Stepped(Ended),
+    /// What providers did was taken back, or what could be of it.
+    TakenBack(Taken),
 }
 
 /// A private key that only the host can read.
@@ -126,6 +150,20 @@ pub enum Effect {
         /// The host's latest ECDH public key, hex.
         host_public: String,
     },
+    /// Let providers do these steps.
+    RunSteps {
+        /// Which place they have.
+        step: Step,
+        /// The steps.
+        specs: Arc<[StepSpec]>,
+        /// What they refer to; none in a cycle that goes on, whose earlier part has kept it.
+        roots: Option<Members>,
+    },
+    /// Take back what providers did.
+    TakeBack {
+        /// Why.
+        why: String,
+    },
     /// Come back at this time.
     WakeAt(Instant),
     /// The cycle is over.
@@ -144,6 +182,8 @@ impl fmt::Debug for Input {
             Self::Decided(result) => shown(f, "Decided", result),
             Self::Issued(result) => shown(f, "Issued", result),
             Self::Sealed(result) => shown(f, "Sealed", result),
+            Self::Stepped(ended) => f.debug_tuple("Stepped").field(ended).finish(),
+            Self::TakenBack(taken) => f.debug_tuple("TakenBack").field(taken).finish(),
         }
     }
 }
@@ -161,6 +201,8 @@ impl fmt::Debug for Effect {
             Self::RunHelper { input } => write!(f, "RunHelper({} bytes)", input.len()),
             Self::IssueToken(_) => f.write_str("IssueToken"),
             Self::SealKey { .. } => f.write_str("SealKey"),
+            Self::RunSteps { step, specs, .. } => write!(f, "RunSteps({} {})", step.name(), specs.len()),
+            Self::TakeBack { why } => f.debug_tuple("TakeBack").field(why).finish(),
             Self::WakeAt(when) => f.debug_tuple("WakeAt").field(when).finish(),
             Self::Finish(ending) => f.debug_tuple("Finish").field(ending).finish(),
         }

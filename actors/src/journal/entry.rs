@@ -56,6 +56,18 @@ pub enum Entry {
         /// What it remembers now.
         standing: Option<Standing>,
     },
+    /// A provider is about to do something for a host, or has done it.
+    Step {
+        /// The host.
+        host: Identity,
+        /// The record, what is secret in it sealed.
+        text: String,
+    },
+    /// What providers did for a host is over: it is provisioned, or all was taken back.
+    StepsOver {
+        /// The host.
+        host: Identity,
+    },
     /// A host was forgotten, as an operator asked.
     Forgotten {
         /// The host.

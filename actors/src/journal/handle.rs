@@ -14,10 +14,12 @@ use super::error::{StateDirError, StoreError};
 use super::folder::Folder;
 use super::history::HistoryLimits;
 use super::journal::{CutOff, Journal};
+use super::provided;
 use super::record::AttemptRecord;
 use super::shared::Shared;
 use super::store::Store;
 use crate::metrics::Recorder;
+use crate::steps::{Ledger, Record};
 use crate::supervise::{Owned, RestartPolicy, Slot};
 use crate::text::chain;
 
@@ -32,6 +34,8 @@ pub struct Restored {
     pub cut_off: Option<CutOff>,
     /// What `configure` was to send it, when its reply may be lost and this can still be read.
     pub material: Option<Zeroizing<String>>,
+    /// What providers did for it that is not over; none when they did nothing.
+    pub steps: Option<Ledger>,
 }
 
 /// What was found at the start.
@@ -41,6 +45,8 @@ pub struct Found {
     pub hosts: Vec<Restored>,
     /// The operator's pause.
     pub paused: Option<StoredPause>,
+    /// Hosts nobody remembers but for what providers did for them.
+    pub only_provided: Vec<(Identity, Ledger)>,
     /// The number no cycle has had yet; at least 1.
     pub next_cycle: u64,
 }
@@ -124,6 +130,27 @@ impl JournalHandle {
         let material = seal.zip(secret).and_then(|(seal, secret)| seal.close(host.as_str(), secret));
         let now_ms = intent.at_ms;
         self.commit(Entry::Intended { cycle, intent, material }, now_ms).await;
+    }
+
+    /// A provider is about to do something for a host, or has done it: waits until that is on the disk, for as long as it takes.
+    /// What is secret in it is sealed before it leaves memory.
+    pub async fn step(&self, host: &Identity, record: &Record, now_ms: i64) {
+        self.commit(self.step_entry(host, record), now_ms).await;
+    }
+
+    /// The same without waiting.
+    pub fn note_step(&self, host: &Identity, record: &Record, now_ms: i64) {
+        self.shared.note(self.step_entry(host, record), now_ms);
+    }
+
+    fn step_entry(&self, host: &Identity, record: &Record) -> Entry {
+        let seal = self.shared.folder.as_ref().and_then(Folder::seal);
+        Entry::Step { host: host.clone(), text: provided::seal(record, host.as_str(), seal) }
+    }
+
+    /// What providers did for a host is over.
+    pub fn steps_over(&self, host: &Identity, now_ms: i64) {
+        self.shared.note(Entry::StepsOver { host: host.clone() }, now_ms);
     }
 
     /// The host agreed to a step that changes it.
@@ -218,11 +245,28 @@ fn start_over(folder: &Folder, error: &StoreError, now_ms: i64) -> Option<Store>
 }
 
 fn found(journal: &Journal, mut cut: BTreeMap<Identity, CutOff>, folder: &Folder) -> Found {
+    let mut ledgers: BTreeMap<Identity, Ledger> = journal
+        .provided_hosts()
+        .map(|host| {
+            let records =
+                journal.provided(host).filter_map(|text| provided::open(text, host.as_str(), folder.seal()));
+            (host.clone(), Ledger::of(&records.collect::<Vec<_>>()))
+        })
+        .collect();
     let hosts = journal.standings().map(|(host, standing)| {
         let wanted = standing.unfinished == Some(Unfinished::Configure);
         let sealed = journal.material(host).filter(|_| wanted);
         let material = sealed.zip(folder.seal()).and_then(|(sealed, seal)| seal.open(host.as_str(), sealed));
-        Restored { host: host.clone(), standing: standing.clone(), cut_off: cut.remove(host), material }
+        let steps = ledgers.remove(host);
+        Restored {
+            host: host.clone(),
+            standing: standing.clone(),
+            cut_off: cut.remove(host),
+            material,
+            steps,
+        }
     });
-    Found { hosts: hosts.collect(), paused: journal.paused().cloned(), next_cycle: journal.next_cycle() }
+    let hosts = hosts.collect();
+    let only_provided = ledgers.into_iter().collect();
+    Found { hosts, paused: journal.paused().cloned(), only_provided, next_cycle: journal.next_cycle() }
 }

@@ -7,6 +7,7 @@ use quartermaster_proto::choria::identity::Identity;
 
 use super::entry::{Began, Entry, Intent, Standing, StoredPause, Unfinished};
 use super::history::{History, HistoryLimits};
+use super::provided::Provided;
 use super::record::AttemptRecord;
 
 /// The step after whose intent a host may be configured.
@@ -62,6 +63,22 @@ pub enum Write {
         host: Identity,
         /// The sealed bytes.
         sealed: Option<Vec<u8>>,
+    },
+    /// A record of what a provider did for a host; those of one host count from 0.
+    Step {
+        /// The host.
+        host: Identity,
+        /// Its place.
+        number: u32,
+        /// The record, what is secret in it sealed.
+        text: String,
+    },
+    /// What providers did for a host is over: its records may go.
+    DropSteps {
+        /// The host.
+        host: Identity,
+        /// How many there are.
+        entries: u32,
     },
     /// The operator's pause, as JSON; none when there is none.
     Pause(Option<String>),
@@ -143,6 +160,7 @@ pub struct Journal {
     cycles: BTreeMap<u64, Cycle>,
     materials: BTreeMap<Identity, Vec<u8>>,
     history: History,
+    provided: Provided,
     paused: Option<StoredPause>,
     next_cycle: u64,
 }
@@ -155,6 +173,7 @@ impl Journal {
             cycles: BTreeMap::new(),
             materials: BTreeMap::new(),
             history: History::new(limits),
+            provided: Provided::default(),
             paused: None,
             next_cycle: 1,
         }
@@ -183,6 +202,16 @@ impl Journal {
     /// The attempts that are over.
     pub const fn history(&self) -> &History {
         &self.history
+    }
+
+    /// The hosts for which providers did something that is not over.
+    pub fn provided_hosts(&self) -> impl Iterator<Item = &Identity> {
+        self.provided.hosts()
+    }
+
+    /// The records of what providers did for a host, in their order.
+    pub fn provided(&self, host: &Identity) -> impl Iterator<Item = &str> {
+        self.provided.of(host)
     }
 
     /// How many entries of cycles in flight there are.
@@ -223,6 +252,8 @@ impl Journal {
                 self.stand(host, standing, &mut writes);
             }
             Entry::Stands { host, standing } => self.stand(host, standing, &mut writes),
+            Entry::Step { host, text } => self.provided.add(host, text, &mut writes),
+            Entry::StepsOver { host } => self.provided.clear(&host, &mut writes),
             Entry::Forgotten { host } => {
                 let gone = self.history.forget(&host);
                 writes.extend(gone.into_iter().map(|cycle| Write::DropAttempt { cycle }));
@@ -237,6 +268,7 @@ impl Journal {
                     let entries = u32::try_from(entries).unwrap_or(u32::MAX);
                     writes.push(Write::DropCycle { cycle, entries });
                 }
+                self.provided.clear(&host, &mut writes);
                 self.stand(host, None, &mut writes);
             }
             Entry::Paused(pause) => {
@@ -330,9 +362,11 @@ impl Journal {
             Write::Material { host, sealed: Some(sealed) } => {
                 self.materials.insert(host, sealed);
             }
+            Write::Step { host, number, text } => self.provided.put(host, number, text),
             Write::Pause(Some(text)) => self.paused = Some(parse("the pause", &text)?),
             Write::DropCycle { .. }
             | Write::DropAttempt { .. }
+            | Write::DropSteps { .. }
             | Write::Standing { text: None, .. }
             | Write::Material { sealed: None, .. }
             | Write::Pause(None) => {}
@@ -362,6 +396,7 @@ impl Journal {
         for (host, sealed) in &self.materials {
             writes.push(Write::Material { host: host.clone(), sealed: Some(sealed.clone()) });
         }
+        writes.extend(self.provided.all());
         writes.push(Write::Pause(self.paused.as_ref().and_then(text)));
         writes
     }

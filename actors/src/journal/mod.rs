@@ -11,6 +11,7 @@ mod history;
 #[expect(clippy::module_inception, reason = "the fold of every folder is called journal.rs")]
 mod journal;
 mod messages;
+mod provided;
 mod record;
 mod seal;
 mod shared;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quartermaster_proto::choria::identity::Identity;
-use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle as _};
 
 use super::error::StoreError;
 use super::journal::{Journal, Write};
@@ -20,6 +20,8 @@ const CYCLES: TableDefinition<'_, (u64, u32), &str> = TableDefinition::new("cycl
 const ROSTER: TableDefinition<'_, &str, &str> = TableDefinition::new("roster");
 const ATTEMPTS: TableDefinition<'_, u64, (&str, &str)> = TableDefinition::new("attempts");
 const MATERIALS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("materials");
+/// Records of what providers did, by host and place. Files that an earlier version began do not have it.
+const STEPS: TableDefinition<'_, (&str, u32), &str> = TableDefinition::new("steps");
 const PAUSE: TableDefinition<'_, (), &str> = TableDefinition::new("pause");
 
 /// An open file.
@@ -49,6 +51,7 @@ impl Store {
     pub(super) fn with(mut database: Database) -> Result<Self, StoreError> {
         let transaction = database.begin_read()?;
         let is_new = transaction.list_tables()?.next().is_none();
+        let has_steps = transaction.list_tables()?.any(|table| table.name() == STEPS.name());
         if !is_new {
             let meta = transaction.open_table(META)?;
             let found = meta.get("format")?.map(|value| value.value());
@@ -67,6 +70,11 @@ impl Store {
             transaction.open_table(ATTEMPTS)?;
             transaction.open_table(MATERIALS)?;
             transaction.open_table(PAUSE)?;
+            transaction.open_table(STEPS)?;
+            transaction.commit()?;
+        } else if !has_steps {
+            let transaction = database.begin_write()?;
+            transaction.open_table(STEPS)?;
             transaction.commit()?;
         } else if Self::allocated(&database)? >= COMPACT_FROM {
             database.compact()?;
@@ -103,6 +111,11 @@ impl Store {
             let (key, value) = row?;
             restore(Write::Material { host: name(key.value())?, sealed: Some(value.value().to_vec()) })?;
         }
+        for row in transaction.open_table(STEPS)?.iter()? {
+            let (key, value) = row?;
+            let (host, number) = key.value();
+            restore(Write::Step { host: name(host)?, number, text: value.value().to_owned() })?;
+        }
         if let Some(pause) = transaction.open_table(PAUSE)?.get(())? {
             restore(Write::Pause(Some(pause.value().to_owned())))?;
         }
@@ -118,6 +131,7 @@ impl Store {
             let mut attempts = transaction.open_table(ATTEMPTS)?;
             let mut materials = transaction.open_table(MATERIALS)?;
             let mut pauses = transaction.open_table(PAUSE)?;
+            let mut steps = transaction.open_table(STEPS)?;
             for write in writes {
                 match write {
                     Write::Cycle { cycle, number, text } => {
@@ -145,6 +159,14 @@ impl Store {
                     }
                     Write::Material { host, sealed: None } => {
                         materials.remove(host.as_str())?;
+                    }
+                    Write::Step { host, number, text } => {
+                        steps.insert((host.as_str(), *number), text.as_str())?;
+                    }
+                    Write::DropSteps { host, entries } => {
+                        for number in 0..*entries {
+                            steps.remove((host.as_str(), number))?;
+                        }
                     }
                     Write::Pause(Some(pause)) => {
                         pauses.insert((), pause.as_str())?;

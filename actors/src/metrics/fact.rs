@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::steps::StepFact;
+
 /// How a host was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
@@ -24,6 +26,8 @@ pub enum HelperOutcome {
 /// elsewhere needs no care here: whatever is recorded is escaped and bounded on its way into the log.
 #[derive(Debug, Clone)]
 pub enum Fact {
+    /// Something of a provider's step.
+    Step(StepFact),
     /// A host was taken onto the list (peer: `Adding <id> to the provision list after …`).
     HostFound {
         /// The identity.

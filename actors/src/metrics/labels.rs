@@ -16,7 +16,7 @@ pub const RPCS: [(&str, &str); 8] = [
 pub const OTHER: &str = "other";
 
 /// Values of `cause` of a cycle's end: the good ends, then the failures by step or reason.
-pub const CYCLE_ENDS: [&str; 27] = [
+pub const CYCLE_ENDS: [&str; 30] = [
     "provisioned",
     "updating",
     "shut_down",
@@ -40,6 +40,9 @@ pub const CYCLE_ENDS: [&str; 27] = [
     "shutdown",
     "restart",
     "conflict",
+    "step",
+    "step_unknown",
+    "take_back",
     "came_back",
     "actor",
     "stuck",
@@ -69,6 +72,10 @@ pub const ACTORS: [&str; 17] = [
 
 /// Values of `cause` of an actor's end.
 pub const EXIT_CAUSES: [&str; 4] = ["stopped", "panicked", "stuck", "failed"];
+
+/// Values of `result` of a provider's step.
+pub const STEP_RESULTS: [&str; 8] =
+    ["done", "failed", "skipped", "undone", "undo_failed", "left", "unknown", "given_up"];
 
 /// Values of `lane`.
 pub const LANES: [&str; 4] = ["discovery", "events", "queue", OTHER];

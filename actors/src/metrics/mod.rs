@@ -14,15 +14,17 @@ mod process;
 mod providers;
 mod rate;
 mod recorder;
+mod steps;
 mod store;
 mod summary;
 
 pub use actor::MetricsKeeper;
 pub use fact::{Fact, Found, HelperOutcome};
 pub use handle::{MetricsHandle, RenderError};
-pub use labels::{ACTORS, CYCLE_ENDS, EXIT_CAUSES, LANES, OTHER, RPCS};
+pub use labels::{ACTORS, CYCLE_ENDS, EXIT_CAUSES, LANES, OTHER, RPCS, STEP_RESULTS};
 pub use messages::RenderMetrics;
 #[cfg(feature = "testing")]
 pub use recorder::FactLog;
 pub use recorder::Recorder;
+pub use steps::{StepFact, StepNews};
 pub use store::MetricsError;

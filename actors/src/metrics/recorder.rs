@@ -137,6 +137,7 @@ fn retry(after: Duration) -> String {
 /// about one host.
 fn log(fact: &Fact, throttles: &Throttles) {
     match fact {
+        Fact::Step(step) => step.log(),
         Fact::HostFound { .. }
         | Fact::CycleStarted { .. }
         | Fact::HostProvisioned { .. }

@@ -13,6 +13,7 @@ use super::election::Election;
 use super::keeping::Keeping;
 use super::labels::{ACTORS, CYCLE_ENDS, EXIT_CAUSES, LANES, RPCS, position};
 use super::providers::Providers;
+use super::steps::Steps;
 use super::summary::{SummaryCell, SummaryFamily};
 use super::{Fact, Found, HelperOutcome};
 
@@ -76,6 +77,7 @@ pub(super) struct Store {
     rejected_replies: IntCounter,
     election: Option<Election>,
     keeping: Keeping,
+    steps: Steps,
     claims: Claims,
     pub(super) providers: Providers,
 }
@@ -293,6 +295,7 @@ impl Store {
             providers: Providers::new(&make)?,
             election: elected.map(|identity| Election::new(&registry, site, identity)).transpose()?,
             keeping: Keeping::new(&registry, site)?,
+            steps: Steps::new(&registry, site)?,
             registry,
         })
     }
@@ -372,6 +375,7 @@ impl Store {
             }
             Fact::Paused { paused } => self.paused.set(i64::from(*paused)),
             Fact::ActorEnded { actor, cause, .. } => {
+                let actor = if actor.starts_with("provider_") { "provider" } else { actor };
                 let row = position(&ACTORS, actor) * EXIT_CAUSES.len();
                 count(&self.actor_endings, row + position(&EXIT_CAUSES, cause));
             }
@@ -395,6 +399,7 @@ impl Store {
             Fact::JournalCommitted { .. } | Fact::JournalFailed { .. } | Fact::JournalDurable { .. } => {
                 self.keeping.update(fact);
             }
+            Fact::Step(step) => self.steps.update(step),
             Fact::DiscoverySkipped | Fact::HelperSaid { .. } => {}
         }
     }

@@ -183,8 +183,8 @@ impl CallPlan {
             let again = self.made < self.tries() && !is_refusal(&error.code);
             return if again { self.try_again(&error, luck) } else { CallMove::End(CallEnd::Failed(error)) };
         }
-        // A repetition that was refused says nothing of what came before it, unless it says so.
-        if self.unknown && error.more.state.is_none() {
+        // A repetition that could not be made now says nothing of what came before it, unless it says so.
+        if self.unknown && error.code.may_retry() && error.more.state.is_none() {
             return self.unknown_end(format!("repeated, and then: {error}"), true);
         }
         self.unknown = false;

@@ -109,11 +109,10 @@ impl Forward {
             let begun = if unknown { self.again(ledger, spec) } else { self.begin(ledger, spec) };
             let about = match begun {
                 Ok(Some(about)) => about,
-                Ok(None) => return Move::Write(Record::Skipped { step: spec.name.clone() }),
+                Ok(None) => return Move::Write(Record::Skipped { step: spec.name.clone(), why: None }),
                 // Nothing was sent; that it is left out is what the next one sees of it.
                 Err(error) if spec.ignore_failure => {
-                    self.note_ignored(spec, &error);
-                    return Move::Write(Record::Skipped { step: spec.name.clone() });
+                    return Move::Write(Record::Skipped { step: spec.name.clone(), why: Some(error) });
                 }
                 Err(error) => {
                     return Move::Done(Ended::Failed { step: spec.name.clone(), error, unknown: false });
@@ -128,11 +127,6 @@ impl Forward {
                 Step::End(end) => self.ended(&going, end, at),
             };
         }
-    }
-
-    /// Said once here, since nothing of it is written down.
-    fn note_ignored(&self, spec: &StepSpec, error: &str) {
-        tracing::warn!(step = spec.name, provider = spec.provider, "Step is left out: {error}");
     }
 
     /// A step that was sent in an earlier life.

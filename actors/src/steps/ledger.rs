@@ -180,7 +180,7 @@ impl Ledger {
                     entry.state = EntryState::Failed { clean: *clean, error: error.clone(), undo };
                 }
             }
-            Record::Skipped { step } => self.skipped.push(step.clone()),
+            Record::Skipped { step, .. } => self.skipped.push(step.clone()),
             Record::TakingBack { why } => self.taking_back = Some(why.clone()),
             Record::UndoSent { step, index, attempt } => {
                 if let Some(undo) = self.undo_mut(step, *index) {

@@ -40,6 +40,11 @@ impl StepLog {
         ours
     }
 
+    /// An operator's word, whoever's the log is.
+    pub fn decide(&self) {
+        self.inner().ledger.apply(&Record::Decided);
+    }
+
     /// Whether the log is this owner's.
     pub fn is_of(&self, owner: u64) -> bool {
         self.inner().owner == owner

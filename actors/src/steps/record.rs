@@ -63,10 +63,12 @@ pub enum Record {
         /// The calls that clear what was done all the same.
         undo: Option<Vec<Invocation>>,
     },
-    /// A step was left out, because its condition did not hold.
+    /// A step was left out: its condition did not hold, or its attributes are not known and its failure may be ignored.
     Skipped {
         /// The step.
         step: String,
+        /// Why, if not by its condition; nothing secret.
+        why: Option<String>,
     },
     /// From here on everything is taken back.
     TakingBack {
@@ -111,7 +113,7 @@ enum Open {
     Sent { step: String, provider: String, action: String, key: String, attempt: u32, at_ms: i64 },
     Ok { step: String, ms: u64 },
     Failed { step: String, error: String, clean: bool },
-    Skipped { step: String },
+    Skipped { step: String, why: Option<String> },
     TakingBack { why: String },
     UndoSent { step: String, index: usize, attempt: u32 },
     Undone { step: String, index: usize },
@@ -146,7 +148,7 @@ impl Record {
                 keep_undo(&mut secret, undo);
                 Open::Failed { step, error, clean }
             }
-            Self::Skipped { step } => Open::Skipped { step },
+            Self::Skipped { step, why } => Open::Skipped { step, why },
             Self::TakingBack { why } => Open::TakingBack { why },
             Self::UndoSent { step, index, attempt } => Open::UndoSent { step, index, attempt },
             Self::Undone { step, index } => Open::Undone { step, index },
@@ -176,7 +178,7 @@ impl Record {
             }
             Open::Ok { step, ms } => Self::Ok { step, ms, outputs: members(OUTPUTS), undo: undo() },
             Open::Failed { step, error, clean } => Self::Failed { step, error, clean, undo: undo() },
-            Open::Skipped { step } => Self::Skipped { step },
+            Open::Skipped { step, why } => Self::Skipped { step, why },
             Open::TakingBack { why } => Self::TakingBack { why },
             Open::UndoSent { step, index, attempt } => Self::UndoSent { step, index, attempt },
             Open::Undone { step, index } => Self::Undone { step, index },
@@ -191,7 +193,7 @@ impl Record {
             Self::Sent { step, .. }
             | Self::Ok { step, .. }
             | Self::Failed { step, .. }
-            | Self::Skipped { step }
+            | Self::Skipped { step, .. }
             | Self::UndoSent { step, .. }
             | Self::Undone { step, .. }
             | Self::UndoFailed { step, .. } => Some(step),

@@ -227,6 +227,7 @@ impl FakeFleet {
     /// What a cycle needs, all of it made up.
     pub fn tools(&self, helper: &FakeHelper) -> Tools {
         Tools {
+            steps: None,
             link: Arc::new(self.clone()),
             helper: Arc::new(helper.clone()),
             vault: Arc::new(FakeVault),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quartermaster_actors::metrics::{Fact, Found, HelperOutcome, Recorder};
+use quartermaster_actors::metrics::{Fact, Found, HelperOutcome, Recorder, StepFact, StepNews};
 use tokio::time::Instant;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
@@ -45,9 +45,14 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Messages {
     }
 }
 
+fn step(what: StepNews) -> Fact {
+    Fact::Step(StepFact { host: "HOST".to_owned(), step: "STEP".to_owned(), what })
+}
+
 /// One of each fact, what varies in capitals as the page has it.
 fn facts() -> Vec<Fact> {
     let host = || "HOST".to_owned();
+    let provider = || "PROVIDER".to_owned();
     let error = || "ERROR".to_owned();
     let msg = || "MESSAGE".to_owned();
     vec![
@@ -99,6 +104,24 @@ fn facts() -> Vec<Fact> {
         Fact::FleetCounted { waiting: 1, queued: 1, busy: 1 },
         Fact::Paused { paused: true },
         Fact::Paused { paused: false },
+        step(StepNews::Done {
+            provider: provider(),
+            action: "ACTION".to_owned(),
+            took_ms: 1,
+            no_undo: false,
+        }),
+        step(StepNews::Done { provider: provider(), action: "ACTION".to_owned(), took_ms: 1, no_undo: true }),
+        step(StepNews::Failed { provider: provider(), error: error(), unclear: false }),
+        step(StepNews::Failed { provider: provider(), error: error(), unclear: true }),
+        step(StepNews::Skipped { why: None }),
+        step(StepNews::Skipped { why: Some("WHY".to_owned()) }),
+        step(StepNews::TakingBack { why: "WHY".to_owned() }),
+        step(StepNews::Undone),
+        step(StepNews::UndoFailed { error: error() }),
+        step(StepNews::Left { what: "WHAT".to_owned(), asks_operator: false }),
+        step(StepNews::Left { what: "WHAT".to_owned(), asks_operator: true }),
+        step(StepNews::GivenUp { what: "WHAT".to_owned() }),
+        step(StepNews::Decided),
         Fact::LeadershipWon,
         Fact::LeadershipLost,
         Fact::LeadershipHandedOver,
@@ -115,7 +138,8 @@ fn facts() -> Vec<Fact> {
 /// A fact that is not in [`facts`] stops the compiler here: it needs a line there and one on the page.
 const fn is_listed(fact: &Fact) -> bool {
     match fact {
-        Fact::HostFound { .. }
+        Fact::Step(_)
+        | Fact::HostFound { .. }
         | Fact::DiscoveryRan { .. }
         | Fact::DiscoveryFailed { .. }
         | Fact::DiscoverySkipped

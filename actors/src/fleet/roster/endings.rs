@@ -8,7 +8,7 @@ use super::super::entry::{Failure, Phase, State};
 use super::super::retry::spread;
 use super::super::terms::Verdict;
 use super::{ENDED, LOST_RESTART, RESTART_GRACE, Roster, STUCK};
-use crate::host::Ending;
+use crate::host::{Ending, STEP_UNKNOWN};
 use crate::journal::HelperRecord;
 
 impl Roster {
@@ -38,14 +38,22 @@ impl Roster {
             self.counts.silent -= 1;
         }
         let attempt = entry.attempt();
+        self.settle_steps(&identity, &ending, serves);
+        let Some(entry) = self.hosts.get_mut(&identity) else { return Verdict::Unknown };
         match ending {
             Ending::Provisioned | Ending::Updating | Ending::ShutDown { .. } | Ending::AlreadyServing => {
                 entry.succeed();
                 self.hold(&identity, ending, began, now, serves);
                 Verdict::Held { took: now.duration_since(began) }
             }
-            Ending::Interrupted => {
+            Ending::Interrupted | Ending::TakenBack => {
                 self.enqueue(&identity, now, true);
+                Verdict::Requeued
+            }
+            // It is worked on there; what was done here is taken back as soon as that ends.
+            Ending::Elsewhere if entry.takes_back() => {
+                let retry_in = spread(self.settings.interval, luck);
+                self.cool(&identity, began, retry_in, now);
                 Verdict::Requeued
             }
             Ending::Elsewhere => {
@@ -78,6 +86,14 @@ impl Roster {
                 let retry_in = self.lost_restart(&identity, began, now);
                 Verdict::Retry { attempt, retry_in: Some(retry_in) }
             }
+            // Another try would end the same: somebody has to look.
+            Ending::Failed { cause: STEP_UNKNOWN, error } => {
+                entry.failures += 1;
+                entry.failing_since.get_or_insert(now);
+                entry.failure = Some(Failure::new(STEP_UNKNOWN, error, now));
+                self.give_up(&identity, now);
+                Verdict::Retry { attempt, retry_in: None }
+            }
             Ending::Failed { cause, error } => {
                 let retry_in = self.fail(&identity, began, Failure::new(cause, error, now), luck);
                 Verdict::Retry { attempt, retry_in }
@@ -96,6 +112,8 @@ impl Roster {
             if phase == Phase::Silent {
                 self.counts.silent -= 1;
             }
+            self.settle_steps(identity, &Ending::Interrupted, false);
+            let Some(entry) = self.hosts.get_mut(identity) else { continue };
             if committed {
                 self.lost_restart(identity, since, now);
             } else {

@@ -67,6 +67,7 @@ impl Roster {
     /// Another instance has provisioned the host: it leaves, unless this one is at work on it.
     pub fn give_away(&mut self, identity: &Identity) {
         if self.hosts.get(identity).is_some_and(|entry| !matches!(entry.state, State::InFlight { .. })) {
+            self.leave_behind(identity);
             self.leave(identity);
             self.hosts.remove(identity);
         }
@@ -86,6 +87,7 @@ impl Roster {
             self.cycles.remove(&cycle);
             ended = Some(cycle);
         }
+        self.leave_behind(identity);
         self.leave(identity);
         self.hosts.remove(identity);
         (Forgot::Forgotten, ended)

@@ -81,17 +81,19 @@ impl Roster {
             first_seen_ms: clocks.wall(entry.first_seen),
             last_seen_ms: clocks.wall(entry.last_seen),
             newest_event: entry.newest_event,
-            unfinished: entry.resume.as_ref().map(|resume| match resume {
-                Resume::Configure(_) => Unfinished::Configure,
-                Resume::Restart { sent: false } => Unfinished::Restart,
-                Resume::Restart { sent: true } => Unfinished::Restarted,
+            unfinished: entry.resume.as_ref().and_then(|resume| match resume {
+                Resume::Configure(_) => Some(Unfinished::Configure),
+                Resume::Restart { sent: false } => Some(Unfinished::Restart),
+                Resume::Restart { sent: true } => Some(Unfinished::Restarted),
+                // The records of what is to be taken back tell that.
+                Resume::TakeBack => None,
             }),
         })
     }
 
     /// Takes back a host as the journal knew it. Called before anything else happens.
     pub fn restore(&mut self, restored: Restored, clocks: Clocks) {
-        let Restored { host, standing, cut_off, material } = restored;
+        let Restored { host, standing, cut_off, material, steps } = restored;
         let mut entry = Entry::new(clocks.now);
         entry.first_seen = clocks.past(standing.first_seen_ms);
         entry.last_seen = clocks.past(standing.last_seen_ms);
@@ -114,8 +116,12 @@ impl Roster {
             Some(Unfinished::Restarted) => Some(Resume::Restart { sent: true }),
             None => None,
         };
+        let steps_over = steps.and_then(|ledger| entry.restore_steps(ledger, &standing.stand));
         let unfinished = entry.resume.is_some();
         self.hosts.insert(host.clone(), entry);
+        if steps_over.is_some() {
+            self.steps_over.push(host.clone());
+        }
         self.counts.known += 1;
         if let Some(cut_off) = cut_off {
             let touched = cut_off.touched.as_ref().map(|(step, at_ms)| (step.as_str(), *at_ms));

@@ -32,14 +32,12 @@ impl Roster {
         let started = matches!(sighting, Sighting::Started { .. });
         if started && !matches!(entry.state, State::InFlight { .. }) {
             // A new process in provisioning mode: what an earlier one was sent has not taken.
-            entry.resume = None;
+            entry.drop_resume();
         }
         match &entry.state {
             State::Held { since, ending, .. } => match ending {
                 // It was told to restart by a cycle that got no answer, and never heard it.
-                Ending::Provisioned
-                    if entry.resume.is_some() && now.duration_since(*since) >= RESTART_GRACE =>
-                {
+                Ending::Provisioned if entry.goes_on() && now.duration_since(*since) >= RESTART_GRACE => {
                     self.enqueue(identity, now, true)
                 }
                 Ending::Provisioned if started || now.duration_since(*since) >= RESTART_GRACE => {
@@ -70,7 +68,16 @@ impl Roster {
     /// A host came up as an ordinary server. True when that confirms a cycle of ours; the duration is the time since
     /// its cycle began.
     pub fn confirm(&mut self, identity: &Identity, now: Instant) -> Option<Duration> {
+        let took = self.confirmed(identity, now);
+        if took.is_some() {
+            self.steps_over(identity);
+        }
+        took
+    }
+
+    fn confirmed(&mut self, identity: &Identity, now: Instant) -> Option<Duration> {
         let entry = self.hosts.get_mut(identity)?;
+        let takes_back = entry.takes_back();
         match &mut entry.state {
             State::Held { ending: Ending::Provisioned, confirmed, began, .. } if !*confirmed => {
                 *confirmed = true;
@@ -79,7 +86,7 @@ impl Roster {
             }
             // The reply to the restart was lost, but it restarted all the same.
             State::Cooling { began, .. }
-                if entry.failure.as_ref().is_some_and(|f| f.cause == LOST_RESTART) =>
+                if entry.failure.as_ref().is_some_and(|f| f.cause == LOST_RESTART) && !takes_back =>
             {
                 let began = *began;
                 entry.succeed();
@@ -109,7 +116,7 @@ impl Roster {
             State::Held { began, .. } => *began,
             _ => now,
         };
-        entry.resume = None;
+        entry.drop_resume();
         let attempt = entry.attempt();
         let error = "it came back in provisioning mode after its restart";
         let retry_in = self.fail(identity, began, Failure::new("came_back", error, now), luck);

@@ -41,6 +41,7 @@ impl Roster {
                 State::Held { ending, confirmed, .. } => {
                     if *ending == Ending::Provisioned && !*confirmed {
                         passed.push(Passed::Unconfirmed(identity.clone()));
+                        self.steps_over(&identity);
                     }
                     self.leave(&identity);
                     if let Some(entry) = self.hosts.get_mut(&identity) {
@@ -48,11 +49,15 @@ impl Roster {
                     }
                     self.schedule(&identity, now + 2 * self.settings.interval);
                 }
+                // Its operator has still to decide.
+                State::GaveUp { .. } if entry.takes_back() => {
+                    self.schedule(&identity, now + 2 * self.settings.interval);
+                }
                 State::GaveUp { .. } => {
                     let when = entry.last_seen + self.gone_after();
                     if when > now {
                         self.schedule(&identity, when);
-                    } else {
+                    } else if !self.stays_to_take_back(&identity, now) {
                         self.leave(&identity);
                         self.hosts.remove(&identity);
                         passed.push(Passed::AgedOut(identity));
@@ -67,9 +72,11 @@ impl Roster {
                     self.hosts.remove(&identity);
                 }
                 State::Known | State::Cooling { .. } => {
-                    self.leave(&identity);
-                    self.hosts.remove(&identity);
-                    passed.push(Passed::AgedOut(identity));
+                    if !self.stays_to_take_back(&identity, now) {
+                        self.leave(&identity);
+                        self.hosts.remove(&identity);
+                        passed.push(Passed::AgedOut(identity));
+                    }
                 }
             }
         }
@@ -80,7 +87,7 @@ impl Roster {
     /// was left, or when that is too long ago.
     pub(super) fn keep_unfinished(&mut self, identity: &Identity, now: Instant) -> bool {
         let until = |entry: &Entry| entry.last_seen + self.gone_after().max(UNFINISHED_GRACE);
-        let unfinished = self.hosts.get(identity).filter(|entry| entry.resume.is_some());
+        let unfinished = self.hosts.get(identity).filter(|entry| entry.goes_on());
         let Some(until) = unfinished.map(until).filter(|until| *until > now) else { return false };
         self.leave(identity);
         if let Some(entry) = self.hosts.get_mut(identity) {

@@ -81,7 +81,12 @@ impl Plan {
             .to_json(),
             Step::Restart => RestartInput { token: token.into(), splay: RESTART_SPLAY }.to_json(),
             Step::Configure => return self.configure_data(),
-            Step::Helper | Step::ServerToken | Step::SealKey => return Err(Stop(Ending::Interrupted)),
+            Step::Helper
+            | Step::ServerToken
+            | Step::SealKey
+            | Step::Before
+            | Step::After
+            | Step::TakeBack => return Err(Stop(Ending::Interrupted)),
         })
     }
 

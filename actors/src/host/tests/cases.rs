@@ -11,7 +11,7 @@ use super::world::{NONCE, Says, World, all, cause, error, pki, plain, world};
 use crate::host::messages::Ending;
 use crate::host::plan::Plan;
 use crate::host::steps::{Features, STEPS, Step};
-use crate::host::terms::{At, Effect, HelperFailure, Input, PlanSettings};
+use crate::host::terms::{At, Effect, HelperFailure, Input, PlanSettings, SiteSteps};
 
 #[test]
 fn the_whole_cycle_of_an_issuer_network_runs_in_order() {
@@ -113,6 +113,7 @@ fn large_integers_of_facts_reach_the_helper_digit_for_digit() {
     let raw: Box<serde_json::value::RawValue> = serde_json::from_str(text).unwrap();
     let reply = format!(r#"{{"action":"inventory","statuscode":0,"statusmsg":"OK","data":{raw}}}"#);
     let settings = PlanSettings {
+        steps: SiteSteps::default(),
         features: plain(),
         token: SecretString::from("s3cret"),
         deny: vec![],

@@ -1,5 +1,6 @@
 //! The cycle as a conversation with a made-up host.
 mod cases;
 mod late;
+mod providing;
 mod resuming;
 mod world;

@@ -16,7 +16,10 @@ use crate::host::messages::{Ending, Kept};
 use crate::host::plan::Plan;
 use crate::host::resume::Resume;
 use crate::host::steps::{Features, STEPS, Step};
-use crate::host::terms::{At, CallFailure, Effect, HelperFailure, Input, PlanSettings, SealedForHost};
+use crate::host::terms::{
+    At, CallFailure, Effect, HelperFailure, Input, PlanSettings, SealedForHost, SiteSteps,
+};
+use crate::steps::{Ended, Left, Taken};
 
 pub(super) const NONCE: &str = "f1b90c7379f64f9fa59ba0c62730bf5d";
 pub(super) const ECDH: &str = "c25fab933b16b2a4589e2c2d297669b818c82881f2f9bfd08cb8fd298924a41b";
@@ -49,6 +52,11 @@ pub(super) struct World {
     pub(super) late_key_at: Option<Step>,
     pub(super) late_keys_for_ever: bool,
     pub(super) token_ok: bool,
+    /// How providers' steps of a place end; all done if it is not here.
+    pub(super) steps_end: HashMap<Step, Ended>,
+    /// An earlier cycle has left steps.
+    pub(super) steps_open: bool,
+    pub(super) left: Vec<Left>,
 }
 
 /// What happened, and how it ended.
@@ -77,7 +85,7 @@ pub(super) fn recorded(file: &str, action: &str) -> Value {
 }
 
 pub(super) fn all() -> Features {
-    Features { pki: false, jwt: true, ed25519: true, upgrades: true }
+    Features { pki: false, jwt: true, ed25519: true, upgrades: true, steps: false }
 }
 
 pub(super) fn world(features: Features) -> World {
@@ -95,6 +103,9 @@ pub(super) fn world(features: Features) -> World {
         late_key_at: None,
         late_keys_for_ever: false,
         token_ok: true,
+        steps_end: HashMap::new(),
+        steps_open: false,
+        left: Vec::new(),
     }
 }
 
@@ -161,6 +172,7 @@ impl World {
 
     pub(super) fn play(mut self) -> Story {
         let settings = PlanSettings {
+            steps: SiteSteps::default(),
             features: self.features,
             token: SecretString::from("s3cret"),
             deny: vec![deny_pattern(r"\.privileged\.choria$").unwrap()],
@@ -169,7 +181,8 @@ impl World {
         };
         let identity = Identity::parse("web1.example.net").unwrap();
         let mut plan = Plan::new(Arc::new(settings), identity, NONCE.to_owned(), self.kept.take())
-            .resuming(self.resume.take());
+            .resuming(self.resume.take())
+            .with_steps(self.steps_open);
         let mut now = Instant::now();
         let mut story = Story {
             asked: vec![],
@@ -231,6 +244,21 @@ impl World {
                     story.asked.push(format!("seal for {}", &host_public[..4]));
                     input =
                         Input::Sealed(Ok(SealedForHost { pem: "sealed".into(), ecdh_public: "ours".into() }));
+                }
+                Effect::RunSteps { step, roots, .. } => {
+                    story.asked.push(step.name().into());
+                    let roots = roots.map_or(Value::Null, |roots| {
+                        let json = quartermaster_proto::provider::Value::Object(roots).to_json();
+                        serde_json::from_str(&json).unwrap()
+                    });
+                    story.data.insert(step, roots);
+                    input = Input::Stepped(self.steps_end.get(&step).cloned().unwrap_or(Ended::AllDone));
+                }
+                Effect::TakeBack { why } => {
+                    story.asked.push(format!("take back: {why}"));
+                    let left = self.left.clone();
+                    let asks_operator = left.iter().any(Left::asks_operator);
+                    input = Input::TakenBack(Taken { undone: 1, left, asks_operator, stopped: false });
                 }
                 Effect::WakeAt(when) => {
                     story.waits.push(when - now);

@@ -105,6 +105,12 @@ fn file(entries: &[Entry]) -> Vec<Write> {
             Write::DropAttempt { cycle } => drop(rows.remove(&format!("a{cycle:09}"))),
             Write::Material { host, sealed: Some(_) } => drop(rows.insert(format!("m{host}"), write)),
             Write::Material { host, sealed: None } => drop(rows.remove(&format!("m{host}"))),
+            Write::Step { host, number, .. } => drop(rows.insert(format!("t{host}.{number:04}"), write)),
+            Write::DropSteps { host, entries } => {
+                for number in 0..*entries {
+                    rows.remove(&format!("t{host}.{number:04}"));
+                }
+            }
             Write::Pause(Some(_)) => drop(rows.insert("p".into(), write)),
             Write::Pause(None) => drop(rows.remove("p")),
         }
