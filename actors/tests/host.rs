@@ -112,6 +112,7 @@ impl Bench {
         };
         let (is_mine, count) = (Arc::clone(&mine), Arc::clone(&asked));
         let settings = HostSettings {
+            steps: quartermaster_actors::steps::StepLog::default(),
             identity: Identity::parse(NAME).unwrap(),
             cycle: CYCLE,
             plan: Arc::new(plan),

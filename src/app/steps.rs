@@ -78,7 +78,8 @@ pub fn build(
         });
         wards.push(Box::new(runner));
     }
-    Ok(StepProviders { port: Arc::new(Providers::new(handles.clone())), handles, wards })
+    let folder = config.yaml_file.parent().map(std::path::Path::to_owned).unwrap_or_default();
+    Ok(StepProviders { port: Arc::new(Providers::new(handles.clone(), folder)), handles, wards })
 }
 
 /// A frame without the values that pass in it: they come from helpers' replies and outputs, whatever the schema says of them.

@@ -142,10 +142,9 @@ fn one(
     scope: &TypeScope,
     faults: &mut Faults,
 ) -> Option<Type> {
-    let templates = Template::read_members(&step.attrs).unwrap_or_else(|complaints| {
-        told(step, "attrs", complaints, faults);
-        Template::Plain(Value::empty())
-    });
+    let templates = Template::read_members(&step.attrs)
+        .map_err(|complaints| told(step, "attrs", complaints, faults))
+        .ok();
     if let Some(when) = &step.when {
         match Template::read(when) {
             Ok(when) => told(step, "when", when.check_condition(&Path::default(), scope), faults),
@@ -154,7 +153,8 @@ fn one(
     }
     let Some(schema) = schema else {
         // Nothing is known of its types, but references must still lead somewhere.
-        told(step, "attrs", templates.check(&Path::default(), &Type::Any, scope), faults);
+        let found = templates.map(|templates| templates.check(&Path::default(), &Type::Any, scope));
+        told(step, "attrs", found.unwrap_or_default(), faults);
         return Some(Type::Any);
     };
     let Some(action) = schema.actions.get(&step.action) else {
@@ -163,7 +163,9 @@ fn one(
         faults.error(&format!("{}.action", step.path), what, &format!("known: {}", known.join(", ")));
         return Some(Type::Any);
     };
-    attributes(step, action, &templates, scope, faults);
+    if let Some(templates) = templates {
+        attributes(step, action, &templates, scope, faults);
+    }
     action.outputs.as_ref().map(|outputs| outputs.ty.clone())
 }
 
@@ -238,3 +240,7 @@ fn told(step: &StepConfig, part: &str, complaints: Vec<Complaint>, faults: &mut 
         faults.error(&at, what, "docs/steps.md tells what may be written here");
     }
 }
+
+#[cfg(test)]
+#[path = "steps_tests.rs"]
+mod tests;

@@ -209,6 +209,7 @@ impl FleetKeeper {
 
     /// Tells the journal what the roster remembers of a host from now on.
     pub(super) fn remember(&self, identity: &Identity) {
+        // First: what is nobody's any more must not be found without the host it belongs to.
         self.settle_provided();
         let clocks = self.clocks();
         let standing = self.settings.shelf.roster().standing(identity, clocks);

@@ -100,8 +100,7 @@ impl FleetKeeper {
         }
     }
 
-    /// Tells the journal and the log what is over of what providers did. Said before the journal hears of the host's new state, so
-    /// that a record never outlives what it is about.
+    /// Tells the journal and the log what is over of what providers did.
     pub(super) fn settle_provided(&self) {
         let (over, behind) = {
             let mut roster = self.settings.shelf.roster();
@@ -152,10 +151,11 @@ impl FleetKeeper {
         if verdict == Verdict::Unknown {
             return;
         }
-        self.settle_provided();
         let clocks = self.clocks();
         let standing = self.settings.shelf.roster().standing(&identity, clocks);
         self.settings.journal.ended(&identity, record, standing, clocks.wall_ms);
+        // Afterwards: a cycle that has not ended must not be gone on with once its steps are no longer known.
+        self.settle_provided();
         self.report(identity.to_string(), ending, &verdict);
     }
 

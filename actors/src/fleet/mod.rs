@@ -10,6 +10,8 @@ mod messages;
 #[cfg(test)]
 mod operator_tests;
 #[cfg(test)]
+mod provided_tests;
+#[cfg(test)]
 mod restore_tests;
 mod retry;
 mod roster;

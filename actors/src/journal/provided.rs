@@ -89,3 +89,55 @@ impl Provided {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quartermaster_proto::provider::{Members, Value};
+
+    use super::super::journal::Journal;
+    use super::super::{Entry, HistoryLimits};
+    use super::*;
+
+    fn host() -> Identity {
+        Identity::parse("web1.example.net").unwrap()
+    }
+
+    fn record() -> Record {
+        let attrs: Members = [("password".to_owned(), Value::from("hunter2"))].into();
+        Record::Began { run: "r".to_owned(), scope: Some(attrs) }
+    }
+
+    #[test]
+    fn what_is_secret_is_sealed_for_its_host_or_left_out() {
+        let key = Seal::new(&[7; 32]).unwrap();
+        let text = seal(&record(), host().as_str(), Some(&key));
+        assert!(!text.contains("hunter2") && !text.contains("password"), "{text}");
+        assert_eq!(open(&text, host().as_str(), Some(&key)), Some(record()));
+        let lost = Some(Record::Began { run: "r".to_owned(), scope: None });
+        assert_eq!(open(&text, "web2.example.net", Some(&key)), lost, "sealed for another host");
+        assert_eq!(open(&text, host().as_str(), Seal::new(&[8; 32]).as_ref()), lost, "by another key");
+        assert_eq!(open(&seal(&record(), host().as_str(), None), host().as_str(), Some(&key)), lost);
+        assert_eq!(open("{}", host().as_str(), None), None);
+    }
+
+    #[test]
+    fn records_are_kept_in_their_order_and_go_when_all_is_over() {
+        let mut journal = Journal::new(HistoryLimits::STANDARD);
+        let mut again = Journal::new(HistoryLimits::STANDARD);
+        for number in 0..12 {
+            for write in journal.apply(Entry::Step { host: host(), text: number.to_string() }, 0) {
+                again.restore(write).unwrap();
+            }
+        }
+        let expected: Vec<_> = (0..12).map(|number| number.to_string()).collect();
+        assert_eq!(again.provided(&host()).collect::<Vec<_>>(), expected);
+        assert!(journal.all().iter().filter(|write| matches!(write, Write::Step { .. })).count() == 12);
+        let over = journal.apply(Entry::StepsOver { host: host() }, 0);
+        assert_eq!(over, [Write::DropSteps { host: host(), entries: 12 }]);
+        assert_eq!(journal.provided_hosts().count(), 0);
+        assert!(journal.apply(Entry::StepsOver { host: host() }, 0).is_empty());
+        journal.apply(Entry::Step { host: host(), text: "x".to_owned() }, 0);
+        let forgotten = journal.apply(Entry::Forgotten { host: host() }, 0);
+        assert!(forgotten.contains(&Write::DropSteps { host: host(), entries: 1 }));
+    }
+}

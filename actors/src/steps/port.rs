@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use quartermaster_proto::provider::{CallContext, ErrorCode, Executed, Found, HostCode};
+use quartermaster_proto::provider::{
+    CallContext, ErrorCode, Executed, Found, HostCode, Members, Schema, Value,
+};
 
 use super::going::StepCall;
 use crate::provider::{Action, Answer, Ask, Call, CallError, Outcome, ProviderHandle};
@@ -24,16 +27,21 @@ pub trait StepPort: Send + Sync {
 
 /// The providers of a site by their local names.
 #[derive(Debug, Clone, Default)]
-pub struct Providers(BTreeMap<String, ProviderHandle>);
+pub struct Providers {
+    handles: BTreeMap<String, ProviderHandle>,
+    /// Where relative paths among attributes begin: the folder of the file that has the steps.
+    folder: PathBuf,
+}
 
 impl Providers {
-    /// These providers.
-    pub fn new(handles: impl IntoIterator<Item = ProviderHandle>) -> Self {
-        Self(handles.into_iter().map(|handle| (handle.name().to_owned(), handle)).collect())
+    /// These providers, for steps in a file of this folder.
+    pub fn new(handles: impl IntoIterator<Item = ProviderHandle>, folder: PathBuf) -> Self {
+        let handles = handles.into_iter().map(|handle| (handle.name().to_owned(), handle)).collect();
+        Self { handles, folder }
     }
 
     fn get(&self, name: &str) -> Result<ProviderHandle, CallError> {
-        self.0.get(name).cloned().ok_or_else(|| {
+        self.handles.get(name).cloned().ok_or_else(|| {
             let message = format!("there is no provider `{name}` any more");
             CallError::host(Outcome::NotSent, HostCode::Closed, message)
         })
@@ -42,10 +50,15 @@ impl Providers {
 
 impl StepPort for Providers {
     fn execute(&self, call: StepCall) -> Boxed<Result<Executed, CallError>> {
-        let handle = self.get(&call.provider);
+        let (handle, folder) = (self.get(&call.provider), self.folder.clone());
         Box::pin(async move {
             let handle = handle?;
-            let StepCall { step, action, attrs, undo, key, attempt, timeout, .. } = call;
+            let StepCall { step, action, mut attrs, undo, key, attempt, timeout, .. } = call;
+            // What takes back has its paths from the provider itself.
+            if undo {
+                let schema = handle.start().await?;
+                absolute_paths(&schema, &action, &mut attrs, &folder);
+            }
             let run = key.split('/').next().unwrap_or_default().to_owned();
             let context = CallContext { run, step, attempt, key, deadline_ms: None, traceparent: None };
             let ask = Ask::Execute(Action { action, attrs, undo, context: Some(context) });
@@ -75,6 +88,43 @@ impl StepPort for Providers {
     }
 }
 
+/// Paths that the file has are the file's.
+fn absolute_paths(schema: &Schema, action: &str, attrs: &mut Members, folder: &Path) {
+    let Some(action) = schema.actions.get(action) else { return };
+    for (name, _) in action.attrs.iter().filter(|(_, attr)| attr.is_path) {
+        if let Some(Value::String(path)) = attrs.get_mut(name)
+            && Path::new(path.as_str()).is_relative()
+        {
+            let whole = folder.join(path.as_str());
+            *path = zeroize::Zeroizing::new(whole.to_string_lossy().into_owned());
+        }
+    }
+}
+
 fn odd(outcome: Outcome) -> CallError {
     CallError::refused(ErrorCode::Internal, "the answer is one to another question").with_outcome(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use quartermaster_proto::provider::{ActionSchema, AttrSchema, Type};
+
+    use super::*;
+
+    #[test]
+    fn relative_paths_begin_at_the_file_and_other_texts_are_left_alone() {
+        let mut path = AttrSchema::new(Type::String);
+        path.is_path = true;
+        let attrs = [("file".to_owned(), path), ("name".to_owned(), AttrSchema::new(Type::String))].into();
+        let action = ActionSchema { attrs, ..ActionSchema::default() };
+        let schema = Schema { actions: [("copy".to_owned(), action)].into(), ..Schema::default() };
+        let changed = |file: &str| {
+            let mut attrs: Members =
+                [("file".to_owned(), file.into()), ("name".to_owned(), "a/b".into())].into();
+            absolute_paths(&schema, "copy", &mut attrs, Path::new("/etc/q"));
+            (attrs["file"].as_str().unwrap().to_owned(), attrs["name"].as_str().unwrap().to_owned())
+        };
+        assert_eq!(changed("zones/a"), ("/etc/q/zones/a".to_owned(), "a/b".to_owned()));
+        assert_eq!(changed("/srv/a").0, "/srv/a");
+    }
 }
