@@ -139,7 +139,7 @@ fn record(word: &str, members: &Members, cover: &Cover) -> Option<Record> {
             clean: members.get("nothing_done").and_then(Value::as_bool).unwrap_or(false),
             undo: calls(members.get("undo"), cover),
         },
-        "skipped" => Record::Skipped { step: text("step")? },
+        "skipped" => Record::Skipped { step: text("step")?, why: text("why") },
         "undoing" => Record::TakingBack { why: text("why").unwrap_or_default() },
         "undo_sent" => Record::UndoSent { step: text("step")?, index: index()?, attempt: attempt()? },
         "undone" => Record::Undone { step: text("step")?, index: index().unwrap_or_default() },

@@ -185,7 +185,9 @@ fn step(record: &Record, cover: &Cover) -> Writer {
             .put("error", cover.text(error))
             .put("nothing_done", *clean)
             .maybe("undo", undo.as_ref().and_then(|undo| calls(undo, cover))),
-        Record::Skipped { step } => Writer::new("skipped").put("step", step.as_str()),
+        Record::Skipped { step, why } => Writer::new("skipped")
+            .put("step", step.as_str())
+            .maybe("why", why.as_ref().map(|why| Value::from(cover.text(why)))),
         Record::TakingBack { why } => Writer::new("undoing").put("why", cover.text(why)),
         Record::UndoSent { step, index, attempt } => Writer::new("undo_sent")
             .put("step", step.as_str())
