@@ -7,7 +7,6 @@ use quartermaster_actors::child::Orphans;
 use quartermaster_actors::control::{ControlHandle, Controller, LeadingUntil, RunState};
 use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
-use quartermaster_actors::helper::Orphans;
 use quartermaster_actors::host::Tools;
 use quartermaster_actors::journal::JournalHandle;
 use quartermaster_actors::link::{EventSubscription, LinkHandle, LinkParts, SinkFull};
