@@ -25,6 +25,9 @@ use crate::vault::{Audit, Rules, Store, StoreKey, Vault, box_key};
 /// How long each actor may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
+/// What the file beside the store ends with that remembers how far the mirror had come.
+const SEEN: &str = "seen";
+
 /// Opens the store, or makes an empty one, with the key of this file.
 ///
 /// # Errors
@@ -82,8 +85,9 @@ pub async fn run(
     let wards: Vec<Box<dyn Ward>> = vec![
         Box::new({
             let (shared, pins) = (Arc::clone(&shared), settings.pins);
+            let seen = settings.store.with_extension(SEEN);
             Owned::new(Slot::new("vault", 1), always, move |birth, _| {
-                VaultServer::new(Arc::clone(&shared), bus.clone(), pins.clone(), birth)
+                VaultServer::new(Arc::clone(&shared), bus.clone(), pins.clone(), seen.clone(), birth)
             })
         }),
         Box::new({

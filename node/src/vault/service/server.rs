@@ -1,5 +1,6 @@
 //! The actor on the bus: it follows the assignments, answers accounts, and says what changed.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::assigned::{Assigned, Follow, follow};
 use crate::client::bus::Bus;
-use crate::vault::{Operation, Vault, VaultError};
+use crate::vault::{Mirror, Operation, Vault, VaultError};
 
 /// Its mailbox: pings, and nothing else.
 const MAILBOX: usize = 4;
@@ -92,13 +93,21 @@ pub(super) struct VaultServer {
     shared: Arc<Shared>,
     bus: Bus,
     pins: Vec<PublicNkey>,
+    /// Remembers how far the mirror had come.
+    seen: PathBuf,
     /// Its drop tells the owner.
     _notice: ExitNotice,
 }
 
 impl VaultServer {
-    pub(super) fn new(shared: Arc<Shared>, bus: Bus, pins: Vec<PublicNkey>, birth: Birth) -> Self {
-        Self { shared, bus, pins, _notice: birth.notice }
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        bus: Bus,
+        pins: Vec<PublicNkey>,
+        seen: PathBuf,
+        birth: Birth,
+    ) -> Self {
+        Self { shared, bus, pins, seen, _notice: birth.notice }
     }
 }
 
@@ -109,7 +118,8 @@ impl Actor for VaultServer {
         ctx.set_mailbox_capacity(MAILBOX);
         let (bus, shared) = (self.bus.clone(), Arc::clone(&self.shared));
         let (out, told) = mpsc::channel(LANE);
-        let what = Follow { bus: bus.clone(), node: None, pins: self.pins.clone(), seen: None };
+        let what =
+            Follow { bus: bus.clone(), node: None, pins: self.pins.clone(), seen: Some(self.seen.clone()) };
         let all = async move {
             let ((), (), (), ()) = futures::join!(
                 follow(what, out),
@@ -140,6 +150,9 @@ impl Handler<Stop> for VaultServer {
 
 async fn mirror(shared: Arc<Shared>, mut told: mpsc::Receiver<Assigned>) {
     let mut highest = 0;
+    // A life begins with nothing and answers nobody until it knows all of it again: what went meanwhile would stay otherwise.
+    shared.mirrored.send_replace(None);
+    *shared.vault().mirror_mut() = Mirror::default();
     while let Some(told) = told.recv().await {
         match told {
             Assigned::Put { assignment, revision, .. } => {
