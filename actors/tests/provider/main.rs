@@ -10,6 +10,8 @@ mod frames;
 #[cfg(test)]
 mod handshake;
 #[cfg(test)]
+mod helper;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod probe;

@@ -36,14 +36,22 @@ def run(schema, actions, configure=lambda config: None):
     for line in iter(sys.stdin.buffer.readline, b""):  # a line ends with a line feed and nothing else
         if line.strip():
             answer = _answer(json.loads(line), schema, actions, configure, state)
-            if answer:
-                out.write(json.dumps(answer) + "\n")
-                out.flush()
+            if answer and not _say(out, json.dumps(answer) + "\n"):
+                break
             if state.get("over"):
                 return
     if os.getpgrp() == os.getpid():  # the host is gone: what was started here goes as well
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.killpg(0, signal.SIGTERM)
+
+
+def _say(out, text):
+    try:
+        out.write(text)
+        out.flush()
+        return True
+    except BrokenPipeError:
+        return False
 
 
 def _answer(frame, schema, actions, configure, state):
