@@ -56,6 +56,7 @@ mod link_reconnects;
 mod link_replies;
 mod log_lines;
 mod packaging;
+mod prove_bounces;
 mod prove_flood;
 mod prove_signals;
 mod prove_site;

@@ -274,41 +274,6 @@ async fn a_server_whose_helper_always_fails_is_tried_ever_more_rarely_and_alone_
 }
 
 #[tokio::test]
-async fn a_broker_that_is_bounced_again_and_again_leaves_no_connection_and_no_file_behind() {
-    let Some(mut site) = Site::new() else { return };
-    let mut process = site.run();
-    process.ready().await;
-    let connections = 20;
-    let fleet = site
-        .servers("web", 200, |settings| {
-            settings.connections = connections;
-            settings.faults = FaultPlan::parse("lock:10m=all").unwrap();
-        })
-        .await;
-    fleet.wait_until_announced(PATIENCE).await.unwrap();
-    let mut files = Vec::new();
-    let ours = |site: &Site| {
-        let all = site.broker.monitor("/connz?subs=1");
-        let all = all["connections"].as_array().cloned().unwrap_or_default();
-        let ours = all.iter().find(|one| one["name"] == "provisioner.example.net");
-        ours.and_then(|one| one["subscriptions"].as_u64()).unwrap_or_default()
-    };
-    eventually("control is heard", || ours(&site) > 10).await;
-    let mut subscriptions = None;
-    for bounce in 1..=10_u64 {
-        site.broker.restart();
-        eventually("we are back", || process.status()["link"]["connects"].as_u64() == Some(bounce + 1)).await;
-        eventually("the fleet is back", || site.broker.connections() == connections as u64 + 1).await;
-        // Those for control are set up anew a moment after the connection.
-        let baseline = *subscriptions.get_or_insert_with(|| ours(&site));
-        eventually("our subscriptions are what they were", || ours(&site) == baseline).await;
-        files.push(process.files());
-    }
-    assert!(files.iter().max().unwrap() - files.iter().min().unwrap() <= 4, "{files:?}");
-    assert!(process.exited().is_none());
-}
-
-#[tokio::test]
 async fn steps_that_fail_twice_are_tried_again_however_old_the_process() {
     let Some(site) = Site::new() else { return };
     site.yaml("helper_timeout: 1s");

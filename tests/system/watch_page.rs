@@ -40,6 +40,8 @@ impl Watched {
         };
         let files = prepare(dir.path(), &settings).unwrap().plain;
         picky(&files.helper, helper_seconds);
+        // By a name that is the same on every machine, since pictures show it; the daemon's working folder is this one.
+        replace(&files.config, files.helper.to_str().unwrap(), "./helper.sh");
         let token = files.dir.join("admin.token");
         std::fs::write(&token, TOKEN).unwrap();
         std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();

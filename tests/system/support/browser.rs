@@ -64,6 +64,8 @@ pub struct Browser {
 impl Browser {
     /// Starts both.
     pub async fn start(browsers: &Browsers) -> Self {
+        // The driver's client of HTTP is built to find one for the whole process, though it speaks to loopback in clear text.
+        drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
         let profile = tempfile::tempdir().unwrap();
         let mut chromedriver = Command::new(&browsers.chromedriver)
             .args(["--port=0", "--allowed-ips=127.0.0.1"])
