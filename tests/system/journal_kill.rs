@@ -218,6 +218,17 @@ async fn what_happened_is_told_across_a_kill() {
     process = bench.provisioner().await;
     fleet.wait_until(PATIENCE, |stats| stats.provisioned == 1).await.unwrap();
     eventually("the cycle is over", || process.fleet("in_flight") == 0).await;
+    let url = bench.site.broker.url();
+    let told = std::process::Command::new(env!("CARGO_BIN_EXE_quartermaster"))
+        .args(["host", &server, "--server", &url])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    for words in
+        ["attempt 1 (", "\n  the instance ended under it\n", "no reply to it is known", "attempt 2 ("]
+    {
+        assert!(told.contains(words), "{words}:\n{told}");
+    }
     process.signal(Signal::TERM);
     process.wait(PATIENCE).await;
     let path = bench.site.path("state");
@@ -228,6 +239,7 @@ async fn what_happened_is_told_across_a_kill() {
     let history = journal.history(&identity);
     let endings: Vec<_> = history.iter().map(|attempt| attempt.ending.as_str()).collect();
     assert_eq!(endings, ["lost", "provisioned"]);
+    assert_eq!((history[0].attempt, history[1].attempt), (1, 2));
     let steps =
         |attempt: usize| history[attempt].steps.iter().map(|step| step.step.as_str()).collect::<Vec<_>>();
     assert_eq!(steps(0), ["jwt", "gen25519", "inventory", "helper", "server_token", "configure"]);
