@@ -375,6 +375,7 @@ impl Handler<RosterDue> for FleetKeeper {
         for event in passed {
             match event {
                 Passed::Requeued(_) => {}
+                Passed::Released(identity) => self.remember(&identity),
                 Passed::AgedOut(identity) => {
                     self.remember(&identity);
                     self.settings.recorder.record(Fact::HostAgedOut { host: identity.to_string() });

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::retry::RetryPolicy;
 use super::roster::{Clocks, Roster};
-use super::terms::{Admission, Noticed, RosterSettings, Sighting, Verdict};
+use super::terms::{Admission, Noticed, Passed, RosterSettings, Sighting, Verdict};
 use crate::host::{Ending, Material, Resume};
 use crate::journal::{AttemptRecord, CutOff, Restored, Stand, Standing, StoredFailure, Unfinished};
 
@@ -320,19 +320,32 @@ fn a_host_that_may_be_configured_is_not_forgotten_while_it_cannot_be_seen() {
         b
     };
     let mut b = gone(configure());
-    assert_eq!((b.state(), b.roster.counts().known), ("known", 1));
+    assert_eq!(b.state(), "done");
     assert_eq!(b.seen(700), Noticed::Queued);
     assert_eq!(b.admit(701).unwrap().resume, Some(configure()));
     let mut b = gone(Resume::Restart { sent: true });
-    b.pass(1000);
-    assert_eq!((b.state(), b.roster.counts().known), ("gone", 0));
+    let passed = b.roster.pass(b.at(1000), 10);
+    assert_eq!((passed, b.state()), (vec![Passed::AgedOut(id())], "gone"));
 }
 
 #[test]
 fn a_host_that_may_be_configured_is_not_forgotten_in_the_queue_either() {
     let restart = Resume::Restart { sent: true };
     let mut b = Bench::restored(standing(Stand::Idle, 0, Some(Unfinished::Restarted)), Some(cut_off(None)));
-    assert_eq!((b.admit(300).is_none(), b.state()), (true, "known"));
+    assert_eq!((b.admit(300).is_none(), b.state()), (true, "done"));
     b.seen(310);
     assert_eq!(b.admit(311).unwrap().resume, Some(restart));
+}
+
+#[test]
+fn a_host_whose_hold_is_over_leaves_nothing_to_remember() {
+    let mut b = Bench::restored(standing(Stand::Idle, 0, None), Some(cut_off(None)));
+    let cycle = b.admit(1).unwrap().cycle;
+    b.roster.finish(cycle, Ending::Provisioned, b.at(2), 0.5);
+    b.roster.confirm(&id(), b.at(5)).unwrap();
+    let clocks = Clocks { now: b.at(6), wall_ms: RESTART * 1000 };
+    assert!(b.roster.standing(&id(), clocks).is_some());
+    let passed = b.roster.pass(b.at(70), 10);
+    assert_eq!(passed, [Passed::Released(id())]);
+    assert_eq!(b.roster.standing(&id(), clocks), None);
 }

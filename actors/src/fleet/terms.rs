@@ -112,6 +112,8 @@ pub enum Passed {
     Requeued(Identity),
     /// A host was not seen for two intervals and left.
     AgedOut(Identity),
+    /// A host is no longer held back after a good ending: nothing of it has to be remembered.
+    Released(Identity),
     /// A provisioned host was not seen as a server within the limit.
     Unconfirmed(Identity),
 }

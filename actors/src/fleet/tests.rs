@@ -203,7 +203,7 @@ fn a_server_seen_after_its_restart_is_confirmed_once() {
     let now = b.at(3);
     assert!(b.roster.confirm(&id("a"), now).is_some());
     assert_eq!(b.roster.confirm(&id("a"), now), None);
-    assert_eq!(b.pass(61), []);
+    assert_eq!(b.pass(61), [Passed::Released(id("a"))]);
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl Roster {
             | State::Cooling { .. }
             | State::GaveUp { .. }
             | State::Done => {
-                entry.failures = 0;
+                (entry.failures, entry.lost) = (0, 0);
                 entry.failing_since = None;
                 // An operator's word is as good as a sighting.
                 entry.last_seen = now;

@@ -42,6 +42,8 @@ impl Roster {
                     if *ending == Ending::Provisioned && !*confirmed {
                         passed.push(Passed::Unconfirmed(identity.clone()));
                         self.steps_over(&identity);
+                    } else {
+                        passed.push(Passed::Released(identity.clone()));
                     }
                     self.leave(&identity);
                     if let Some(entry) = self.hosts.get_mut(&identity) {
@@ -69,7 +71,11 @@ impl Roster {
                     self.schedule(&identity, when);
                 }
                 State::Done => {
+                    let unfinished = entry.resume.is_some();
                     self.hosts.remove(&identity);
+                    if unfinished {
+                        passed.push(Passed::AgedOut(identity));
+                    }
                 }
                 State::Known | State::Cooling { .. } => {
                     if !self.stays_to_take_back(&identity, now) {
@@ -83,7 +89,7 @@ impl Roster {
         passed
     }
 
-    /// Lets a host that has gone be known on for a while, when a cycle left something of it to make good. False when nothing
+    /// Lets a host that has gone be remembered for a while, when a cycle left something of it to make good. False when nothing
     /// was left, or when that is too long ago.
     pub(super) fn keep_unfinished(&mut self, identity: &Identity, now: Instant) -> bool {
         let until = |entry: &Entry| entry.last_seen + self.gone_after().max(UNFINISHED_GRACE);
@@ -91,8 +97,7 @@ impl Roster {
         let Some(until) = unfinished.map(until).filter(|until| *until > now) else { return false };
         self.leave(identity);
         if let Some(entry) = self.hosts.get_mut(identity) {
-            entry.state = State::Known;
-            self.counts.known += 1;
+            entry.state = State::Done;
         }
         self.schedule(identity, until);
         true
