@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quartermaster_actors::child::Orphans;
 use quartermaster_actors::control::{ControlHandle, Controller, LeadingUntil, RunState};
-use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived};
+use quartermaster_actors::discovery::{Discoverer, DiscoverySettings, EventArrived, SeenSink};
 use quartermaster_actors::fleet::{FleetHandle, FleetKeeper, FleetSettings, FleetSnapshot, Shelf};
 use quartermaster_actors::host::Tools;
 use quartermaster_actors::journal::JournalHandle;
@@ -123,14 +123,7 @@ pub(super) fn build(
             FleetKeeper::new(fleet_settings.clone(), birth.notice)
         });
 
-    let discovery = DiscoverySettings {
-        interval: config.interval,
-        component: config.lifecycle_component.clone(),
-        link: Arc::new(link.clone()),
-        seen: cluster.seen_sink(&fleet),
-        run_state: control.subscribe(),
-        recorder: recorder.clone(),
-    };
+    let discovery = discovery_settings(config, &link, cluster.seen_sink(&fleet), &control, &recorder);
     let discoverer = owned_discoverer(discovery_slot.clone(), discovery);
 
     let mut wards: Vec<Box<dyn Ward>> = vec![
@@ -169,6 +162,23 @@ pub(super) fn build(
         positions,
         wards,
     })
+}
+
+fn discovery_settings(
+    config: &Config,
+    link: &LinkHandle,
+    seen: SeenSink,
+    control: &ControlHandle,
+    recorder: &Recorder,
+) -> DiscoverySettings {
+    DiscoverySettings {
+        interval: config.interval,
+        component: config.lifecycle_component.clone(),
+        link: Arc::new(link.clone()),
+        seen,
+        run_state: control.subscribe(),
+        recorder: recorder.clone(),
+    }
 }
 
 fn recorder(config: &Config, elected: bool) -> Result<Recorder, AppError> {

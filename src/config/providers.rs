@@ -246,9 +246,10 @@ pub fn provider_of(name: &str, json: &str, folder: &Path) -> Result<ProviderConf
     let file = Path::new("");
     let mut faults = Faults::default();
     // JSON is YAML.
-    let entries = match yaml::parse(json) {
-        Ok(yaml::Document { root: Some(yaml::Node { value: yaml::Value::Map(entries), .. }), .. }) => entries,
-        _ => return Err(vec!["the settings are no object".to_owned()]),
+    let Ok(yaml::Document { root: Some(yaml::Node { value: yaml::Value::Map(entries), .. }), .. }) =
+        yaml::parse(json)
+    else {
+        return Err(vec!["the settings are no object".to_owned()]);
     };
     let key = format!("providers.{name}");
     let section =

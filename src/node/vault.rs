@@ -1,5 +1,6 @@
 //! `quartermaster vault`: keeps the mesh's secrets and hands them out; its verbs ask a running one. None of them prints a value.
 
+use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -214,7 +215,10 @@ fn ask(socket: &SocketArgs, request: &AdminRequest, out: &mut Out, json: bool) -
             (format!("{}\n", serde_json::Value::from(rows)), Exit::Success)
         }
         Ok(AdminReply::Values(values)) => (
-            values.into_iter().map(|(name, version)| format!("{version:>8}  {name}\n")).collect(),
+            values.into_iter().fold(String::new(), |mut rows, (name, version)| {
+                let _ = writeln!(rows, "{version:>8}  {name}");
+                rows
+            }),
             Exit::Success,
         ),
         Ok(AdminReply::Error(why)) => {

@@ -65,7 +65,7 @@ impl Hosts {
             let mut parts = ProviderParts::new(settings, record, Orphans::unadopted());
             if let Some(trace) = trace {
                 let covered = secrets.clone();
-                parts = parts.traced(trace.sink(&name, move |frame| covered.text(&frame)));
+                parts = parts.traced(trace.sink(&name, move |frame| covered.text(frame)));
             }
             let (handle, arbiter) = provider_beside(parts);
             hosts.insert(name, Host { handle, schema: tokio::sync::OnceCell::new(), arbiter, undo });

@@ -68,7 +68,7 @@ impl HostProvisioner {
         roots: Option<Members>,
         ctx: &mut Context<Self>,
     ) {
-        let begun = self.steps.look(|ledger| !ledger.run().is_empty());
+        let under_way = self.steps.look(|ledger| !ledger.run().is_empty());
         let known = roots.or_else(|| self.steps.look(|ledger| ledger.scope().cloned())).unwrap_or_default();
         let Some(desk) = self.desk(true, mask(&known)) else {
             let nothing = async {}.into_actor(self);
@@ -76,7 +76,7 @@ impl HostProvisioner {
             return;
         };
         // Once for a cycle, before anything is sent: what the steps after `configure` need must survive.
-        let fresh = step == Step::Before || !begun;
+        let fresh = step == Step::Before || !under_way;
         let run =
             format!("{}.{}.{}", self.identity, self.cycle, hex::encode(rand::rng().random::<[u8; 4]>()));
         let references = self.after_references();

@@ -163,7 +163,7 @@ impl StepFact {
                 warn!(component = host, host, "Left as it is, {host} is no longer ours: {what}");
             }
             StepNews::Decided => {
-                warn!(component = host, host, "An operator decided about the steps of {host}")
+                warn!(component = host, host, "An operator decided about the steps of {host}");
             }
         }
     }

@@ -106,7 +106,7 @@ impl Forward {
             if at.stop {
                 return Move::Done(Ended::Stopped);
             }
-            let begun = if unknown { self.again(ledger, spec) } else { self.begin(ledger, spec) };
+            let begun = if unknown { Ok(again(ledger, spec)) } else { self.begin(ledger, spec) };
             let about = match begun {
                 Ok(Some(about)) => about,
                 Ok(None) => return Move::Write(Record::Skipped { step: spec.name.clone(), why: None }),
@@ -127,20 +127,6 @@ impl Forward {
                 Step::End(end) => self.ended(&going, end, at),
             };
         }
-    }
-
-    /// A step that was sent in an earlier life.
-    fn again(&self, ledger: &Ledger, spec: &StepSpec) -> Result<Option<About>, String> {
-        let Some(entry) = ledger.entry(&spec.name) else { return Ok(None) };
-        Ok(Some(About {
-            step: entry.step.clone(),
-            provider: entry.provider.clone(),
-            action: entry.action.clone(),
-            key: entry.key.clone(),
-            attrs: entry.attrs.clone(),
-            index: None,
-            timeout: spec.timeout,
-        }))
     }
 
     /// A step as it is to be done, none when its condition does not hold.
@@ -188,4 +174,18 @@ impl Forward {
             }
         }
     }
+}
+
+/// A step that was sent in an earlier life.
+fn again(ledger: &Ledger, spec: &StepSpec) -> Option<About> {
+    let entry = ledger.entry(&spec.name)?;
+    Some(About {
+        step: entry.step.clone(),
+        provider: entry.provider.clone(),
+        action: entry.action.clone(),
+        key: entry.key.clone(),
+        attrs: entry.attrs.clone(),
+        index: None,
+        timeout: spec.timeout,
+    })
 }

@@ -293,8 +293,9 @@ impl Ledger {
             };
             match &entry.state {
                 EntryState::Sent => add(&entry.action, LeftWhy::Unknown),
-                EntryState::Done(_, None) => add(&entry.action, LeftWhy::Lost),
-                EntryState::Failed { clean: false, undo: None, .. } => add(&entry.action, LeftWhy::Lost),
+                EntryState::Done(_, None) | EntryState::Failed { clean: false, undo: None, .. } => {
+                    add(&entry.action, LeftWhy::Lost);
+                }
                 EntryState::Failed { undo: None, .. } => {}
                 EntryState::Done(_, Some(undos)) | EntryState::Failed { undo: Some(undos), .. } => {
                     for undo in undos {

@@ -76,7 +76,9 @@ fn a_record_comes_back_as_it_was_and_holds_no_secret() {
     let folded = folded(&text, Some(KEY)).unwrap();
     let mut ledger = Ledger::default();
     ledger.apply(&Record::Began { run: "r1".to_owned(), scope: None });
-    records().iter().for_each(|record| ledger.apply(record));
+    for record in &records() {
+        ledger.apply(record);
+    }
     assert_eq!((folded.header, folded.ledger, folded.whole), (header(), ledger, text.len()));
 }
 
@@ -85,7 +87,7 @@ fn without_the_key_what_was_sealed_is_lost_and_all_else_is_not() {
     let folded = folded(&text(), Some([8; 32])).unwrap();
     let entry = folded.ledger.entry("make.a").unwrap();
     assert_eq!(entry.attrs, None);
-    assert!(folded.ledger.left().iter().all(|left| left.asks_operator()));
+    assert!(folded.ledger.left().iter().all(quartermaster_actors::steps::Left::asks_operator));
 }
 
 #[test]

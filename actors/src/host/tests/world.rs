@@ -9,6 +9,7 @@ use quartermaster_proto::choria::csr::deny_pattern;
 use quartermaster_proto::choria::identity::Identity;
 use quartermaster_proto::choria::token::parse_provisioning;
 use quartermaster_proto::helper::decode_reply;
+use quartermaster_proto::provider::Members;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
@@ -247,11 +248,7 @@ impl World {
                 }
                 Effect::RunSteps { step, roots, .. } => {
                     story.asked.push(step.name().into());
-                    let roots = roots.map_or(Value::Null, |roots| {
-                        let json = quartermaster_proto::provider::Value::Object(roots).to_json();
-                        serde_json::from_str(&json).unwrap()
-                    });
-                    story.data.insert(step, roots);
+                    story.data.insert(step, as_json(roots));
                     input = Input::Stepped(self.steps_end.get(&step).cloned().unwrap_or(Ended::AllDone));
                 }
                 Effect::TakeBack { why } => {
@@ -273,6 +270,13 @@ impl World {
             }
         }
     }
+}
+
+fn as_json(roots: Option<Members>) -> Value {
+    roots.map_or(Value::Null, |roots| {
+        let json = quartermaster_proto::provider::Value::Object(roots).to_json();
+        serde_json::from_str(&json).unwrap()
+    })
 }
 
 pub(super) fn plain() -> Features {

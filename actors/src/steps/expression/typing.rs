@@ -129,20 +129,20 @@ impl Expr {
             }
             Self::Choose(test, yes, no) => {
                 condition(test)?;
-                Ok(either(yes.ty(scope)?, no.ty(scope)?))
+                Ok(either(yes.ty(scope)?, &no.ty(scope)?))
             }
             // What is surely not there is what `try` is for.
             Self::Try(items) => {
                 let mut found = items.iter().filter_map(|item| item.ty(scope).ok());
                 let first = found.next().ok_or("nothing in `try(…)` can be there")?;
-                Ok(found.fold(first, either))
+                Ok(found.fold(first, |first, next| either(first, &next)))
             }
         }
     }
 }
 
-fn either(a: Type, b: Type) -> Type {
-    if a == b { a } else { Type::Any }
+fn either(a: Type, b: &Type) -> Type {
+    if a == *b { a } else { Type::Any }
 }
 
 fn text(parts: &[Part], scope: &TypeScope) -> Result<Type, String> {
@@ -198,13 +198,13 @@ fn resolve(reference: &Reference, scope: &TypeScope) -> Result<Type, String> {
             (Type::Tuple(types), Access::Index(index)) if *index < types.len() => {
                 types.get(*index).unwrap_or(&Type::Any)
             }
-            (Type::Object(fields), Access::Key(name)) => match fields.get(name) {
-                Some(field) => &field.ty,
-                None => {
+            (Type::Object(fields), Access::Key(name)) => {
+                let Some(field) = fields.get(name) else {
                     let known: Vec<&str> = fields.keys().map(String::as_str).collect();
                     return Err(format!("`{reference}` is not there; known: {}", known.join(", ")));
-                }
-            },
+                };
+                &field.ty
+            }
             (other, _) => return Err(format!("`{reference}` leads into {}", name(other))),
         };
     }
@@ -236,8 +236,11 @@ fn misfit(from: &Type, to: &Type, path: &Path) -> Option<Complaint> {
 pub fn fits(from: &Type, to: &Type) -> Result<(), String> {
     use Type::{Any, Bool, List, Map, Number, Object, Set, String, Tuple};
     match (from, to) {
-        (Any, _) | (_, Any) | (String, String | Number | Bool) | (Number | Bool, String) => Ok(()),
-        (Number, Number) | (Bool, Bool) => Ok(()),
+        (Any, _)
+        | (_, Any)
+        | (String, String | Number | Bool)
+        | (Number, String | Number)
+        | (Bool, String | Bool) => Ok(()),
         (List(a) | Set(a), List(b) | Set(b)) | (Map(a), Map(b)) => fits(a, b),
         (List(a) | Set(a), Tuple(types)) => types.iter().try_for_each(|b| fits(a, b)),
         (Tuple(types), List(b) | Set(b)) => types.iter().try_for_each(|a| fits(a, b)),
@@ -247,7 +250,7 @@ pub fn fits(from: &Type, to: &Type) -> Result<(), String> {
         (Object(fields), Map(b)) => fields.values().try_for_each(|field| fits(&field.ty, b)),
         (Object(a), Object(b)) => {
             if let Some(unknown) = a.keys().find(|name| !b.contains_key(*name)) {
-                let known: Vec<&str> = b.keys().map(|name| name.as_str()).collect();
+                let known: Vec<&str> = b.keys().map(std::string::String::as_str).collect();
                 return Err(format!("no such field `{unknown}`; known: {}", known.join(", ")));
             }
             b.iter().try_for_each(|(name, field)| match a.get(name) {

@@ -1,5 +1,6 @@
 //! One call: its tries, and what becomes of one whose outcome is not known.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quartermaster_proto::provider::{
@@ -202,7 +203,7 @@ fn what_a_provider_says_of_a_failure_counts() {
         "its own delay wins"
     );
     assert!(matches!(begun(partial(DoneState::Partial, Vec::new())), CallMove::End(CallEnd::Failed(_))));
-    let undo = vec![Invocation { action: "drop".to_owned(), attrs: Default::default() }];
+    let undo = vec![Invocation { action: "drop".to_owned(), attrs: BTreeMap::default() }];
     assert!(
         matches!(begun(partial(DoneState::None, undo)), CallMove::End(CallEnd::Failed(error)) if error.more.undo.len() == 1)
     );

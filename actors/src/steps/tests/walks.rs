@@ -42,8 +42,10 @@ fn ended_at_any_point_and_again_in_the_next_life_nothing_stays_and_nothing_is_do
                 world.cut = Some(first);
                 assert_eq!(world.live(&NAMES), Err(Cut), "{first}");
                 world.cut = (second > 0).then_some(first + second);
-                let again = world.take_back();
-                let taken = if again.is_err() { world.recover().unwrap() } else { again.unwrap() };
+                let taken = match world.take_back() {
+                    Ok(taken) => taken,
+                    Err(_) => world.recover().unwrap(),
+                };
                 assert_eq!(taken.left, [], "{skill:?} {first} {second}: {:?}", world.log);
                 assert!(world.things.is_empty(), "{skill:?} {first} {second}: {:?}", world.log);
                 for thing in ["r/a", "r/two", "r/b"] {
