@@ -41,8 +41,8 @@ pub enum OfflineError {
 pub struct Findings {
     /// What can never be right, each with its place.
     pub faults: Vec<String>,
-    /// What is ignored: members nobody knows.
-    pub ignored: Vec<String>,
+    /// Members nobody knows, which are passed over.
+    pub unknown: Vec<String>,
     /// What the templates name, as `kind:name`, and by what.
     pub needs: Vec<(String, Vec<String>)>,
 }
@@ -98,7 +98,7 @@ pub fn read_templates(path: &Path) -> Result<Templates, OfflineError> {
 /// they name.
 pub fn check_plan(text: &[u8], templates: Option<&Templates>) -> Findings {
     let mut findings = Findings::default();
-    let (node, module, plan) = match read_plan(text, &mut findings.ignored) {
+    let (node, module, plan) = match read_plan(text, &mut findings.unknown) {
         Ok(read) => read,
         Err(fault) => {
             findings.faults.push(fault.to_string());
@@ -123,14 +123,14 @@ pub fn check_plan(text: &[u8], templates: Option<&Templates>) -> Findings {
 }
 
 /// Machine, module and plan; what only a machine's own entry has is made up for a module's file.
-fn read_plan(text: &[u8], ignored: &mut Vec<String>) -> Result<(String, String, Plan), Fault> {
+fn read_plan(text: &[u8], unread: &mut Vec<String>) -> Result<(String, String, Plan), Fault> {
     let names = serde_json::from_slice::<serde_json::Value>(text).ok().and_then(|value| {
         let name = |member| value.get(member)?.as_str().map(str::to_owned);
         Some((name("node")?, name("module")?))
     });
     if let Some((node, module)) = names {
         let (assignment, unknown) = read_assignment(&key::module_key(&node, &module)?, text)?;
-        *ignored = unknown;
+        *unread = unknown;
         return match assignment.planned {
             Planned::Plan(plan) => Ok((node, module, *plan)),
             Planned::Unreadable(fault) => Err(fault),
@@ -140,7 +140,7 @@ fn read_plan(text: &[u8], ignored: &mut Vec<String>) -> Result<(String, String, 
         };
     }
     let (file, unknown) = read_module_file(text)?;
-    *ignored = unknown;
+    *unread = unknown;
     let reference = file.reference.unwrap_or(Reference::File("/templates".to_owned()));
     let templates = TemplatesPlan { reference, digest: file.digest.unwrap_or_else(|| Digest::of(b"")) };
     let plan = Plan { templates, placement: file.placement, contents: file.contents };
@@ -194,7 +194,7 @@ mod tests {
             "template `sub/a`, line 3: secret c: the plan names no such secret",
         ];
         assert_eq!(findings.faults, expected);
-        assert_eq!(findings.ignored, ["odd"]);
+        assert_eq!(findings.unknown, ["odd"]);
         let needs: Vec<_> = findings.needs.iter().map(|(need, by)| (need.as_str(), by.join(" "))).collect();
         assert_eq!(needs.len(), 3);
         assert_eq!(needs[0], ("config:a", "/a".to_owned()));

@@ -63,7 +63,7 @@ fn look(args: &NodeCheckArgs) -> Result<Findings, OfflineError> {
 #[derive(Serialize)]
 struct Shown<'a> {
     faults: &'a [String],
-    ignored: &'a [String],
+    unknown: &'a [String],
     needs: Vec<NeedShown<'a>>,
 }
 
@@ -74,16 +74,16 @@ struct NeedShown<'a> {
 }
 
 fn show(findings: &Findings, json: bool, out: &mut Out) -> Exit {
-    let Findings { faults, ignored, needs } = findings;
+    let Findings { faults, unknown, needs } = findings;
     if json {
         let needs = needs.iter().map(|(need, by)| NeedShown { need, by }).collect();
-        let text = serde_json::to_string_pretty(&Shown { faults, ignored, needs }).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&Shown { faults, unknown, needs }).unwrap_or_default();
         out.text(&format!("{text}\n"));
     } else {
         let faults = faults.iter().map(|fault| format!("fault: {fault}\n"));
-        let ignored = ignored.iter().map(|place| format!("ignored: {place}: nobody knows this member\n"));
+        let unknown = unknown.iter().map(|place| format!("passed over: {place}: nobody knows this member\n"));
         let needs = needs.iter().map(|(need, by)| format!("needs {need}, named by {}\n", by.join(", ")));
-        out.text(&faults.chain(ignored).chain(needs).collect::<String>());
+        out.text(&faults.chain(unknown).chain(needs).collect::<String>());
     }
     if findings.faults.is_empty() { Exit::Success } else { Exit::Failure }
 }

@@ -45,14 +45,17 @@ struct Row {
     subscribe: Vec<String>,
 }
 
+/// How long the public key of a user is, in characters.
+const USER_KEY: usize = 56;
+
 fn listed(accounts: &[String], json: bool) -> Result<String, String> {
     let split = |text: &String| {
-        let (name, key) = text.split_once('=').map_or((text.as_str(), None), |(name, key)| (name, Some(key)));
-        // A token may hold `=` itself, where two digits follow it; a key is much longer.
+        // A token holds `=` itself before the two digits of a byte, so what follows the last one is a key only by its length.
         let (name, key) = match text.rsplit_once('=') {
-            Some((longer, key)) if key.len() > 2 => (longer, Some(key)),
-            Some(_) => (text.as_str(), None),
-            None => (name, key),
+            Some((name, key)) if key.len() == USER_KEY => (name, Some(key)),
+            _ if Account::parse(text).is_ok() => (text.as_str(), None),
+            Some((name, key)) => (name, Some(key)),
+            None => (text.as_str(), None),
         };
         let account = Account::parse(name).map_err(|fault| format!("{name}: {fault}"))?;
         Ok::<_, String>((account, key.map(str::to_owned)))
