@@ -12,7 +12,7 @@ use crate::exit::Exit;
 pub enum MeshCommand {
     /// Print what each account may publish and hear: the broker's configuration, or a table for scripts
     Accounts {
-        /// Accounts, each with the public key it logs in with: `provisioner.web1=UABC…`. With --json keys may be left out
+        /// Accounts, each with the public key it logs in with: `provisioner.web1=UABC...`. With --json keys may be left out
         #[arg(value_name = "ACCOUNT[=NKEY]", required = true)]
         accounts: Vec<String>,
         /// Print the table as JSON instead of the broker's configuration

@@ -88,7 +88,7 @@ pub enum VaultCommand {
     },
     /// Store a value, which is read from standard input
     Set {
-        /// Its name: own/MODULE/NAME[/MACHINE], provision/… or pair/…
+        /// Its name: own/MODULE/NAME[/MACHINE], provision/... or pair/...
         name: String,
         /// Where the vault is
         #[command(flatten)]

@@ -194,7 +194,15 @@ async fn while_the_broker_of_control_is_away_no_server_is_configured_and_afterwa
     let begun_late = late.report().servers.into_values().filter(|one| one.record.first_request.is_some());
     assert_eq!(begun_late.count(), 0, "begun without a claim");
 
+    // Helpers wait again until both instances have begun: else the one that is back first may do all before the other is.
+    fs::remove_file(&go).unwrap();
+    let begun_before = fs::read_to_string(&begun).unwrap_or_default().lines().count();
     control.restart();
+    eventually_within(PATIENCE, "more have begun than one instance may", || {
+        fs::read_to_string(&begun).unwrap_or_default().lines().count() > begun_before + 16
+    })
+    .await;
+    fs::write(&go, "").unwrap();
     fleet.wait_until_all_provisioned(PATIENCE).await.unwrap();
     late.wait_until_all_provisioned(PATIENCE).await.unwrap();
     assert_once(&fleet, SERVERS);
