@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "CMD")]
     pub against: Option<String>,
     /// Measure fleets of these sizes instead of --servers, and draw how cost, memory and answers grow
-    #[arg(long, value_name = "N,N,…", value_parser = sizes)]
+    #[arg(long, value_name = "N,N,...", value_parser = sizes)]
     pub sweep: Option<Sizes>,
     /// With --sweep: the picture
     #[arg(long, value_name = "FILE", default_value = "quartermaster-bench.svg", requires = "sweep")]

@@ -42,7 +42,7 @@ pub struct EngineArgs {
     #[arg(long, value_name = "ACCOUNT", default_value = "mesh-provisioner-client")]
     pub client: String,
     /// Brokers from whose mirror of assignments the declarations come
-    #[arg(long, value_name = "HOST:PORT,…", required_unless_present = "declarations")]
+    #[arg(long, value_name = "HOST:PORT,...", required_unless_present = "declarations")]
     pub servers: Option<String>,
     /// Credentials file of this machine's engine, read anew at every connect
     #[arg(long, value_name = "FILE", requires = "servers")]

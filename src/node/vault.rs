@@ -34,7 +34,7 @@ pub struct VaultArgs {
     #[command(flatten)]
     pub store: StoreArgs,
     /// Brokers
-    #[arg(long, value_name = "HOST:PORT,…", required = true)]
+    #[arg(long, value_name = "HOST:PORT,...", required = true)]
     pub servers: Option<String>,
     /// Credentials file of the account mesh-vault, read anew at every connect
     #[arg(long, value_name = "FILE")]
