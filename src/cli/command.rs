@@ -133,6 +133,8 @@ enum PeerCommand {
 
 /// Parses the process's command line and does what it says.
 pub fn main() -> Exit {
+    // For libraries that are given none; ours name theirs wherever they use TLS. It fails only where it was said before.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match parse(&arguments) {
         Ok(cli) => dispatch(&cli),
