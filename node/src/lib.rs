@@ -23,3 +23,4 @@ pub mod value;
 pub mod vault;
 
 mod lines;
+mod peers;

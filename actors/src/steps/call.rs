@@ -37,7 +37,7 @@ pub enum Kind {
 
 /// What has happened.
 #[derive(Debug)]
-pub enum CallInput {
+pub enum Input {
     /// The call begins.
     Begin,
     /// What was to be written is on the disk.
@@ -127,15 +127,15 @@ impl CallPlan {
     }
 
     /// What to do about `input`; `luck` in 0..1 spreads delays.
-    pub fn handle(&mut self, input: CallInput, luck: f64) -> CallMove {
+    pub fn handle(&mut self, input: Input, luck: f64) -> CallMove {
         match input {
-            CallInput::Begin if self.unknown => CallMove::Lookup,
-            CallInput::Begin => self.send(),
-            CallInput::Written => CallMove::Send(self.attempt),
-            CallInput::Answered(answer) => self.answered(answer, luck),
-            CallInput::Found(found) => self.found(found, luck),
-            CallInput::Repeatable(answer) => self.repeatable(answer),
-            CallInput::Due => match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
+            Input::Begin if self.unknown => CallMove::Lookup,
+            Input::Begin => self.send(),
+            Input::Written => CallMove::Send(self.attempt),
+            Input::Answered(answer) => self.answered(answer, luck),
+            Input::Found(found) => self.found(found, luck),
+            Input::Repeatable(answer) => self.repeatable(answer),
+            Input::Due => match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
                 Waiting::ToLookUp => CallMove::Lookup,
                 Waiting::ToSend | Waiting::Nothing => self.send(),
             },

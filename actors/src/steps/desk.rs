@@ -6,7 +6,8 @@ use quartermaster_proto::provider::Mask;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
-use super::going::{At, Input, Move};
+use super::call::Input;
+use super::going::{At, Move};
 use super::ledger::Ledger;
 use super::log::StepLog;
 use super::port::{Boxed, StepPort};

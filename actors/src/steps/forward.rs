@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use quartermaster_proto::provider::{Members, Value};
 
-use super::call::{CallEnd, Kind};
+use super::call::{CallEnd, Input, Kind};
 use super::expression::{Scope, Template};
-use super::going::{About, At, Going, Input, Move, Step, error_reason, reason};
+use super::going::{About, At, Going, Move, Step, error_reason, reason};
 use super::ledger::{EntryState, Ledger};
 use super::record::Record;
 

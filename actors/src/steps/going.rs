@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use quartermaster_proto::provider::{Executed, Found, Members, ProviderError};
+use quartermaster_proto::provider::{Members, ProviderError};
 use quartermaster_proto::text::escape_bounded;
 use quartermaster_proto::time::whole_ms;
 
-use super::call::{CallEnd, CallInput, CallMove, CallPlan, Kind};
+use super::call::{CallEnd, CallMove, CallPlan, Input, Kind};
 use super::record::Record;
-use crate::provider::CallError;
 
 /// The longest reason that is written down, in bytes.
 const MAX_REASON: usize = 300;
@@ -24,23 +23,6 @@ pub struct At {
     pub luck: f64,
     /// Nothing new is to be begun.
     pub stop: bool,
-}
-
-/// What has happened.
-#[derive(Debug)]
-pub enum Input {
-    /// It begins.
-    Begin,
-    /// What was to be written is on the disk.
-    Written,
-    /// The provider answered, or did not.
-    Answered(Result<Executed, CallError>),
-    /// The lookup ended.
-    Found(Result<Found, CallError>),
-    /// Whether the action is safe to repeat, or why that is not known.
-    Repeatable(Result<bool, CallError>),
-    /// The delay is over.
-    Due,
 }
 
 /// What to do next; `Done` ends it.
@@ -150,14 +132,6 @@ impl Going {
         if let (Input::Written, Some(wait)) = (&input, self.after_note.take()) {
             return Step::Go(Move::Wait(wait));
         }
-        let input = match input {
-            Input::Begin => CallInput::Begin,
-            Input::Written => CallInput::Written,
-            Input::Answered(answer) => CallInput::Answered(answer),
-            Input::Found(found) => CallInput::Found(found),
-            Input::Repeatable(answer) => CallInput::Repeatable(answer),
-            Input::Due => CallInput::Due,
-        };
         match self.plan.handle(input, at.luck) {
             CallMove::NoteSent(attempt) => Step::Go(Move::Write(self.sent_record(attempt, at))),
             CallMove::Send(attempt) => {

@@ -17,13 +17,13 @@ mod scope;
 mod tests;
 mod walk;
 
-pub use call::{CallEnd, Kind};
+pub use call::{CallEnd, Input, Kind};
 pub use desk::{Desk, Stops, Told, WriteRecord};
 pub use expression::{
     Access, EvalError, Evaluated, Reference, Scope, Template, TemplateError, TypeScope, fits,
 };
 pub use forward::{Ended, Forward, StepSpec};
-pub use going::{About, At, Going, Input, Move, Step, StepCall};
+pub use going::{About, At, Going, Move, Step, StepCall};
 pub use ledger::{Entry, EntryState, Ledger, Left, LeftWhy, UndoEntry, UndoState, Undos};
 pub use log::StepLog;
 pub use port::{Boxed, Providers, StepPort};

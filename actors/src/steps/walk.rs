@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use super::call::{CallEnd, Kind};
-use super::going::{About, At, Going, Input, Move, Step, error_reason};
+use super::call::{CallEnd, Input, Kind};
+use super::going::{About, At, Going, Move, Step, error_reason};
 use super::ledger::{Entry, EntryState, Ledger, Left, UndoEntry, UndoState};
 use super::record::Record;
 

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::declaration::{Declaration, Declarations, DeclaredFile, Writing};
 use super::disk::{Accounts, Folder, Found, NewFolder, Placed, Roots, Staged, sweep};
-use super::fault::{Fault, FaultCode};
+use super::fault::{Fault, FileCode};
 use super::ledger::{Entry, Ledger, LedgerError, Owed, Row, Store};
 use super::plan::{self, Action, Asked, Filled};
 use super::program::Program;
@@ -107,7 +107,7 @@ impl Keeper {
             let (held, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_new);
             jobs = rest;
             made = held.iter().flat_map(Job::made).collect();
-            faults.extend(held.iter().map(|job| (job.at, Fault::new(FaultCode::Io, reason.clone()))));
+            faults.extend(held.iter().map(|job| (job.at, Fault::new(FileCode::Io, reason.clone()))));
         }
         let owing = self.note(&declaration.module, &jobs)?;
         let mut outcomes: Vec<(usize, Result<Done, Fault>)> =
@@ -151,7 +151,7 @@ impl Keeper {
         at: usize,
     ) -> Result<Job<'a>, Fault> {
         if digest(&filled.content) != filled.sha256 {
-            return Err(Fault::new(FaultCode::HashMismatch, "the content is not what its hash says"));
+            return Err(Fault::new(FileCode::HashMismatch, "the content is not what its hash says"));
         }
         let file = plan::declared(declarations, declaration, filled)?;
         self.roots.admit(&file.path)?;
@@ -202,7 +202,7 @@ impl Keeper {
             (Writing::Managed(_), found) => {
                 if found.as_ref().is_some_and(|found| found.links > 1) {
                     let reason = format!("{name} has several names, so that what is in it may be another's");
-                    return Err(Fault::new(FaultCode::PathRefused, reason));
+                    return Err(Fault::new(FileCode::PathRefused, reason));
                 }
                 let target = found.map(|found| found.read(name)).transpose()?;
                 let bytes = target.as_ref().map(|target| target.as_slice());

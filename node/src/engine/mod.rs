@@ -16,7 +16,7 @@ pub mod service;
 mod tests;
 
 pub use declaration::{Declaration, Declarations, DeclaredFile, Standing, Writing};
-pub use fault::{Fault, FaultCode};
+pub use fault::{Fault, FileCode};
 pub use keeper::{Done, Keeper, Outcome};
 pub use plan::{Action, Filled};
 pub use removal::{Taken, TakenHow};

@@ -4,7 +4,7 @@ use zeroize::Zeroizing;
 
 use super::declaration::{Declaration, Declarations, DeclaredFile, Writing};
 use super::disk::{Attributes, FilePath};
-use super::fault::{Fault, FaultCode};
+use super::fault::{Fault, FileCode};
 use super::ledger::{Kept, Ledger, Row};
 use super::managed::{self, Keys};
 
@@ -53,25 +53,25 @@ impl Action {
 /// Finds the declared file that a filled one stands for.
 ///
 /// # Errors
-/// [`FaultCode::NotDeclared`], [`FaultCode::PathTaken`], and [`FaultCode::PathRefused`] for a path that is none.
+/// [`FileCode::NotDeclared`], [`FileCode::PathTaken`], and [`FileCode::PathRefused`] for a path that is none.
 pub fn declared<'a>(
     declarations: &'a Declarations,
     declaration: &'a Declaration,
     filled: &Filled,
 ) -> Result<&'a DeclaredFile, Fault> {
     let path = FilePath::parse(&filled.path)
-        .map_err(|error| Fault::new(FaultCode::PathRefused, error.to_string()))?;
+        .map_err(|error| Fault::new(FileCode::PathRefused, error.to_string()))?;
     let own = declaration.files.iter().flatten().find(|file| file.path == path);
     let (holder, _) = declarations
         .holder(&path)
-        .ok_or_else(|| Fault::new(FaultCode::NotDeclared, "nobody declares this path"))?;
+        .ok_or_else(|| Fault::new(FileCode::NotDeclared, "nobody declares this path"))?;
     match own {
         Some(file) if holder.module == declaration.module => Ok(file),
         Some(_) => {
             let reason = format!("the module {} holds this path", holder.module);
-            Err(Fault::new(FaultCode::PathTaken, reason))
+            Err(Fault::new(FileCode::PathTaken, reason))
         }
-        None => Err(Fault::new(FaultCode::NotDeclared, "the module does not declare this path")),
+        None => Err(Fault::new(FileCode::NotDeclared, "the module does not declare this path")),
     }
 }
 
@@ -90,11 +90,11 @@ impl Asked {
     /// With the bits a sensitive file gets.
     ///
     /// # Errors
-    /// [`FaultCode::NotDeclared`] when a sensitive file is declared open to others.
+    /// [`FileCode::NotDeclared`] when a sensitive file is declared open to others.
     pub fn for_content(mut self, is_sensitive: bool) -> Result<Self, Fault> {
         if is_sensitive && self.mode.is_some_and(|mode| mode & OTHERS != 0) {
             let reason = "it holds a secret, and its declared mode lets others at it";
-            return Err(Fault::new(FaultCode::NotDeclared, reason));
+            return Err(Fault::new(FileCode::NotDeclared, reason));
         }
         if is_sensitive {
             self.mode = self.mode.or(Some(PRIVATE));
@@ -143,7 +143,7 @@ pub fn kept(file: &DeclaredFile, ours: Keys) -> Kept {
 /// The whole content of a file, and what is ours in it.
 ///
 /// # Errors
-/// [`FaultCode::ManagedDamaged`].
+/// [`FileCode::ManagedDamaged`].
 pub fn content(
     file: &DeclaredFile,
     module: &str,
@@ -156,7 +156,7 @@ pub fn content(
     };
     let before = row.map(Row::ours).unwrap_or_default();
     let merged = managed::merge(format, module, target, &filled.content, &before)
-        .map_err(|error| Fault::new(FaultCode::ManagedDamaged, error.to_string()))?;
+        .map_err(|error| Fault::new(FileCode::ManagedDamaged, error.to_string()))?;
     Ok((merged.content, merged.ours))
 }
 

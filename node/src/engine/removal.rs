@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::declaration::Declarations;
 use super::disk::{Folder, Found, RemoveEffect, Staged, remove_file, remove_folder};
-use super::fault::{Fault, FaultCode};
+use super::fault::{Fault, FileCode};
 use super::keeper::{Keeper, digest};
 use super::ledger::{Entry, Kept, LedgerError, Row};
 use super::managed;
@@ -81,7 +81,7 @@ impl Keeper {
                     return Ok(TakenHow::Absent);
                 };
                 let left = managed::withdraw(format, &row.module, &content, ours)
-                    .map_err(|error| Fault::new(FaultCode::ManagedDamaged, error.to_string()))?;
+                    .map_err(|error| Fault::new(FileCode::ManagedDamaged, error.to_string()))?;
                 if row.created && !removal.is_handed_on && managed::is_blank(format, &left) {
                     return Ok(taken(remove_file(&removal.path)?));
                 }

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::declaration::{Declaration, Declarations, DeclaredFile, Standing, Writing};
 use super::disk::{Accounts, FilePath, Roots};
-use super::fault::FaultCode;
+use super::fault::FileCode;
 use super::keeper::{Keeper, digest};
 use super::ledger::Store;
 use super::managed::Format;
@@ -68,7 +68,7 @@ impl Machine {
         Declarations::from_mirror(self.declared.clone())
     }
 
-    fn request(&mut self, module: &str, filled: &[Filled]) -> Vec<(String, Result<Action, FaultCode>)> {
+    fn request(&mut self, module: &str, filled: &[Filled]) -> Vec<(String, Result<Action, FileCode>)> {
         let declarations = self.declarations();
         let declaration = self.declared[module].clone();
         let outcomes = self.keeper.write(&declarations, &declaration, filled).unwrap();
@@ -81,7 +81,7 @@ impl Machine {
             .collect()
     }
 
-    fn write(&mut self, rest: &str, content: &str) -> Result<Action, FaultCode> {
+    fn write(&mut self, rest: &str, content: &str) -> Result<Action, FileCode> {
         let filled = self.filled(rest, content);
         self.request("forge", &[filled]).remove(0).1
     }
@@ -118,7 +118,7 @@ impl Machine {
         names
     }
 
-    fn take_away(&mut self) -> Vec<Result<TakenHow, FaultCode>> {
+    fn take_away(&mut self) -> Vec<Result<TakenHow, FileCode>> {
         let taken = self.keeper.take_away(&self.declarations()).unwrap();
         taken.into_iter().map(|taken| taken.done.map_err(|fault| fault.code)).collect()
     }
@@ -197,7 +197,7 @@ fn a_sensitive_file_is_private_and_never_declared_open() {
     let sensitive =
         |rest: &str, machine: &Machine| Filled { is_sensitive: true, ..machine.filled(rest, "pw") };
     let filled = sensitive("open", &machine);
-    assert_eq!(machine.request("forge", &[filled])[0].1, Err(FaultCode::NotDeclared));
+    assert_eq!(machine.request("forge", &[filled])[0].1, Err(FileCode::NotDeclared));
     let filled = sensitive("ordinary", &machine);
     assert_eq!(machine.request("forge", &[filled])[0].1, Ok(Action::Written));
     assert_eq!(machine.mode("ordinary"), 0o600);
@@ -233,10 +233,10 @@ fn a_managed_file_keeps_the_rest() {
         "a key that left the part leaves the file"
     );
     fs::write(machine.path("site.toml"), "a = = 2\n").unwrap();
-    assert_eq!(machine.write("site.toml", "b = 1\n"), Err(FaultCode::ManagedDamaged));
+    assert_eq!(machine.write("site.toml", "b = 1\n"), Err(FileCode::ManagedDamaged));
     assert_eq!(machine.read("site.toml"), "a = = 2\n");
     fs::hard_link(machine.path("site.toml"), machine.path("other")).unwrap();
-    assert_eq!(machine.write("site.toml", "b = 1\n"), Err(FaultCode::PathRefused));
+    assert_eq!(machine.write("site.toml", "b = 1\n"), Err(FileCode::PathRefused));
 }
 
 #[test]
@@ -244,20 +244,20 @@ fn only_what_is_declared_is_written() {
     let mut machine = Machine::new();
     machine.declare("forge", vec![machine.file("x", Writing::Owned)]);
     machine.declare("alpha", vec![machine.file("x", Writing::Owned), machine.file("y", Writing::Owned)]);
-    assert_eq!(machine.write("z", ""), Err(FaultCode::NotDeclared));
-    assert_eq!(machine.write("y", ""), Err(FaultCode::NotDeclared));
-    assert_eq!(machine.write("x", ""), Err(FaultCode::PathTaken));
-    assert_eq!(machine.write("../x", ""), Err(FaultCode::PathRefused));
+    assert_eq!(machine.write("z", ""), Err(FileCode::NotDeclared));
+    assert_eq!(machine.write("y", ""), Err(FileCode::NotDeclared));
+    assert_eq!(machine.write("x", ""), Err(FileCode::PathTaken));
+    assert_eq!(machine.write("../x", ""), Err(FileCode::PathRefused));
     let filled = Filled { sha256: digest(b"other"), ..machine.filled("x", "content") };
-    assert_eq!(machine.request("forge", &[filled])[0].1, Err(FaultCode::HashMismatch));
+    assert_eq!(machine.request("forge", &[filled])[0].1, Err(FileCode::HashMismatch));
     let nobody = DeclaredFile { owner: Some("nobody-here".to_owned()), ..machine.file("n", Writing::Owned) };
     machine.declare("forge", vec![nobody]);
-    assert_eq!(machine.write("n", ""), Err(FaultCode::NoSuchUser));
+    assert_eq!(machine.write("n", ""), Err(FileCode::NoSuchUser));
     let outside =
         DeclaredFile { path: FilePath::parse("/etc/outside").unwrap(), ..machine.file("o", Writing::Owned) };
     machine.declare("forge", vec![outside]);
     let filled = Filled { path: "/etc/outside".to_owned(), ..machine.filled("o", "") };
-    assert_eq!(machine.request("forge", &[filled])[0].1, Err(FaultCode::PathRefused));
+    assert_eq!(machine.request("forge", &[filled])[0].1, Err(FileCode::PathRefused));
     assert!(machine.names().is_empty());
 }
 
@@ -273,8 +273,8 @@ fn new_content_is_placed_together_and_old_content_is_put_back_alone() {
     let request = ["old", "new", "bad"].map(|rest| machine.filled(rest, rest));
     let expected = [
         ("old".to_owned(), Ok(Action::Restored)),
-        ("new".to_owned(), Err(FaultCode::Io)),
-        ("bad".to_owned(), Err(FaultCode::PathRefused)),
+        ("new".to_owned(), Err(FileCode::Io)),
+        ("bad".to_owned(), Err(FileCode::PathRefused)),
     ];
     assert_eq!(machine.request("forge", &request), expected);
     assert_eq!(machine.read("old"), "old");
@@ -351,7 +351,7 @@ fn a_removal_does_not_follow_what_stands_there_now() {
     fs::remove_file(machine.path("x")).unwrap();
     symlink("precious", machine.path("x")).unwrap();
     machine.declared.clear();
-    assert_eq!(machine.take_away(), [Err(FaultCode::PathRefused)]);
+    assert_eq!(machine.take_away(), [Err(FileCode::PathRefused)]);
     assert_eq!(machine.read("precious"), "p");
 }
 

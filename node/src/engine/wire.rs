@@ -1,6 +1,6 @@
 //! Between the engine's own words and those on the wire.
 
-use quartermaster_proto::mesh::fill::{Body, Failure, FileCode, FileReply, FillFile, RequestCode, Written};
+use quartermaster_proto::mesh::fill::{Body, Failure, FileReply, FillFile, RequestCode, Written};
 use quartermaster_proto::mesh::plan::{
     self as mesh, Assignment, Attributes, Contents, Digest, MarkerPlace, OnChange, Planned, WriteMode,
     read_assignment,
@@ -10,7 +10,6 @@ use quartermaster_proto::mesh::{Fault as MeshFault, key};
 
 use super::declaration::{Declaration, DeclaredFile, Writing};
 use super::disk::{FilePath, PathError};
-use super::fault::FaultCode;
 use super::keeper::Outcome;
 use super::managed::Format;
 use super::plan::{Action, Filled};
@@ -126,7 +125,7 @@ pub fn written(outcomes: Vec<Outcome>, told: Vec<(Program, Told)>) -> Body {
             path: outcome.path,
             action: None,
             sha256: None,
-            err: Some(Failure { code: code(fault.code), reason: fault.reason }),
+            err: Some(Failure { code: fault.code, reason: fault.reason }),
         },
     });
     let programs = told.into_iter().map(|(program, told)| {
@@ -160,18 +159,5 @@ const fn action(action: Action) -> report::Action {
         Action::Unchanged => report::Action::Unchanged,
         Action::Seeded => report::Action::Seeded,
         Action::Kept => report::Action::Kept,
-    }
-}
-
-const fn code(code: FaultCode) -> FileCode {
-    match code {
-        FaultCode::NotDeclared => FileCode::NotDeclared,
-        FaultCode::HashMismatch => FileCode::HashMismatch,
-        FaultCode::PathRefused => FileCode::PathRefused,
-        FaultCode::PathTaken => FileCode::PathTaken,
-        FaultCode::ManagedDamaged => FileCode::ManagedDamaged,
-        FaultCode::NoSuchUser => FileCode::NoSuchUser,
-        FaultCode::NoSpace => FileCode::NoSpace,
-        FaultCode::Io => FileCode::Io,
     }
 }

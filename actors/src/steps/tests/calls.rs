@@ -7,29 +7,29 @@ use quartermaster_proto::provider::{
     DoneState, ErrorCode, Executed, Found, HostCode, Invocation, ProviderError,
 };
 
-use super::super::call::{CallEnd, CallInput, CallMove, CallPlan, Kind};
+use super::super::call::{CallEnd, CallMove, CallPlan, Input, Kind};
 use super::world::lost;
 use crate::provider::{CallError, Outcome};
 
 const STEP: Kind = Kind::Step { tries: 2 };
 const UNDO: Kind = Kind::Undo { tries: 2 };
 
-fn answered(code: ErrorCode) -> CallInput {
-    CallInput::Answered(Err(CallError::answered(ProviderError::new(code, "x"))))
+fn answered(code: ErrorCode) -> Input {
+    Input::Answered(Err(CallError::answered(ProviderError::new(code, "x"))))
 }
 
-fn not_sent(code: HostCode) -> CallInput {
-    CallInput::Answered(Err(CallError::host(Outcome::NotSent, code, "x")))
+fn not_sent(code: HostCode) -> Input {
+    Input::Answered(Err(CallError::host(Outcome::NotSent, code, "x")))
 }
 
-fn no_lookup() -> CallInput {
-    CallInput::Found(Err(CallError::refused(ErrorCode::UnknownMethod, "x")))
+fn no_lookup() -> Input {
+    Input::Found(Err(CallError::refused(ErrorCode::UnknownMethod, "x")))
 }
 
 /// Everything that is wanted, in short.
-fn walk(kind: Kind, unknown: bool, inputs: Vec<CallInput>) -> Vec<String> {
+fn walk(kind: Kind, unknown: bool, inputs: Vec<Input>) -> Vec<String> {
     let mut plan = CallPlan::new(kind, 0, unknown);
-    let mut said = vec![short(&plan.handle(CallInput::Begin, 0.5))];
+    let mut said = vec![short(&plan.handle(Input::Begin, 0.5))];
     for input in inputs {
         said.push(short(&plan.handle(input, 0.5)));
     }
@@ -52,9 +52,9 @@ fn short(go: &CallMove) -> String {
 
 #[test]
 fn tries_are_for_calls_that_surely_did_nothing() {
-    use CallInput::{Answered, Due, Written};
+    use Input::{Answered, Due, Written};
     let done = || Answered(Ok(Executed::default()));
-    let cases: Vec<(Kind, Vec<CallInput>, &str)> = vec![
+    let cases: Vec<(Kind, Vec<Input>, &str)> = vec![
         (STEP, vec![Written, done()], "note 1, send 1, done"),
         (
             STEP,
@@ -97,11 +97,11 @@ fn tries_are_for_calls_that_surely_did_nothing() {
 
 #[test]
 fn an_unknown_outcome_is_looked_up_else_repeated_if_that_is_safe_else_left() {
-    use CallInput::{Answered, Due, Found as F, Repeatable, Written};
+    use Input::{Answered, Due, Found as F, Repeatable, Written};
     let done = || Answered(Ok(Executed::default()));
     let failed = |code| F(Ok(Found::Failed(Box::new(ProviderError::new(code, "x")))));
     let down = || F(Err(CallError::host(Outcome::NotSent, HostCode::Closed, "x")));
-    let cases: Vec<(Kind, bool, Vec<CallInput>, &str)> = vec![
+    let cases: Vec<(Kind, bool, Vec<Input>, &str)> = vec![
         (
             STEP,
             false,
@@ -169,16 +169,16 @@ fn an_unknown_outcome_is_looked_up_else_repeated_if_that_is_safe_else_left() {
 #[test]
 fn repeating_ends() {
     let mut plan = CallPlan::new(Kind::Settle, 4, true);
-    plan.handle(CallInput::Begin, 0.5);
+    plan.handle(Input::Begin, 0.5);
     for attempt in 5..8 {
         assert_eq!(plan.handle(no_lookup(), 0.5), CallMove::AskRepeatable);
-        assert_eq!(plan.handle(CallInput::Repeatable(Ok(true)), 0.5), CallMove::NoteSent(attempt));
-        assert_eq!(plan.handle(CallInput::Written, 0.5), CallMove::Send(attempt));
-        assert_eq!(plan.handle(CallInput::Answered(Err(lost())), 0.5), CallMove::Lookup);
+        assert_eq!(plan.handle(Input::Repeatable(Ok(true)), 0.5), CallMove::NoteSent(attempt));
+        assert_eq!(plan.handle(Input::Written, 0.5), CallMove::Send(attempt));
+        assert_eq!(plan.handle(Input::Answered(Err(lost())), 0.5), CallMove::Lookup);
     }
     plan.handle(no_lookup(), 0.5);
     assert!(matches!(
-        plan.handle(CallInput::Repeatable(Ok(true)), 0.5),
+        plan.handle(Input::Repeatable(Ok(true)), 0.5),
         CallMove::End(CallEnd::Unknown { later: true, .. })
     ));
 }
@@ -189,12 +189,12 @@ fn what_a_provider_says_of_a_failure_counts() {
         let mut error = ProviderError::new(ErrorCode::Unavailable, "x").with_state(state);
         error.more.undo = undo;
         error.more.retry_after = Some(Duration::from_secs(9));
-        CallInput::Answered(Err(CallError::answered(error)))
+        Input::Answered(Err(CallError::answered(error)))
     };
     let begun = |input| {
         let mut plan = CallPlan::new(STEP, 0, false);
-        plan.handle(CallInput::Begin, 0.5);
-        plan.handle(CallInput::Written, 0.5);
+        plan.handle(Input::Begin, 0.5);
+        plan.handle(Input::Written, 0.5);
         plan.handle(input, 0.5)
     };
     assert_eq!(

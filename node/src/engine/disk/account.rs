@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::engine::fault::{Fault, FaultCode};
+use crate::engine::fault::{Fault, FileCode};
 
 /// Where names are looked up. Both files are read at each question: they are small, and an account may be minutes old.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl Accounts {
     /// The number of a user; a number names itself.
     ///
     /// # Errors
-    /// [`FaultCode::NoSuchUser`].
+    /// [`FileCode::NoSuchUser`].
     pub fn user(&self, name: &str) -> Result<u32, Fault> {
         number(&self.users, "user", name)
     }
@@ -35,7 +35,7 @@ impl Accounts {
     /// The number of a group; a number names itself.
     ///
     /// # Errors
-    /// [`FaultCode::NoSuchUser`].
+    /// [`FileCode::NoSuchUser`].
     pub fn group(&self, name: &str) -> Result<u32, Fault> {
         number(&self.groups, "group", name)
     }
@@ -54,8 +54,7 @@ fn number(file: &PathBuf, what: &str, name: &str) -> Result<u32, Fault> {
     if let Ok(number) = name.parse() {
         return Ok(number);
     }
-    let unknown =
-        || Fault::new(FaultCode::NoSuchUser, format!("there is no {what} {name:?} on this machine"));
+    let unknown = || Fault::new(FileCode::NoSuchUser, format!("there is no {what} {name:?} on this machine"));
     let text = fs::read_to_string(file).map_err(|_| unknown())?;
     let found = text.lines().find_map(|line| {
         let mut fields = line.split(':');

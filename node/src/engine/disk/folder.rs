@@ -6,7 +6,7 @@ use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::FilePath;
-use crate::engine::fault::{Fault, FaultCode};
+use crate::engine::fault::{Fault, FileCode};
 
 const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -40,7 +40,7 @@ impl Folder {
     /// The folder of `path`, if it is there.
     ///
     /// # Errors
-    /// [`FaultCode::PathRefused`] when a link or a file stands on the way.
+    /// [`FileCode::PathRefused`] when a link or a file stands on the way.
     pub fn open(path: &FilePath) -> Result<Option<Self>, Fault> {
         let parts = path.folder_parts();
         match straight(&parts) {
@@ -97,7 +97,7 @@ const MISSING: &str = "is not there";
 fn walk(parts: &[&str], new: Option<NewFolder>) -> Result<(OwnedFd, Vec<String>), Fault> {
     let refuse = |at: usize, what: &str| {
         let so_far = parts.get(..=at).unwrap_or_default().join("/");
-        Fault::new(FaultCode::PathRefused, format!("/{so_far} {what}"))
+        Fault::new(FileCode::PathRefused, format!("/{so_far} {what}"))
     };
     let mut made = Vec::new();
     let mut fd = fs::openat(CWD, "/", WAY, Mode::empty())

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use zeroize::Zeroizing;
 
 use super::Folder;
-use crate::engine::fault::{Fault, FaultCode};
+use crate::engine::fault::{Fault, FileCode};
 
 /// Longest content of one file.
 pub const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
@@ -45,7 +45,7 @@ impl Found {
     /// Looks at a name in a folder; none when nothing is there.
     ///
     /// # Errors
-    /// [`FaultCode::PathRefused`] when it is anything but a regular file.
+    /// [`FileCode::PathRefused`] when it is anything but a regular file.
     pub fn look(folder: &Folder, name: &str) -> Result<Option<Self>, Fault> {
         let fault = |error| Fault::system(&format!("looking at {name}"), error);
         let refuse = |kind| {
@@ -56,7 +56,7 @@ impl Found {
                 FileType::Socket => "a socket",
                 _ => "no regular file",
             };
-            Fault::new(FaultCode::PathRefused, format!("{name} is {what}"))
+            Fault::new(FileCode::PathRefused, format!("{name} is {what}"))
         };
         // Before it is opened, since opening a device may do something.
         let stat = match fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -87,10 +87,10 @@ impl Found {
     /// Its bytes.
     ///
     /// # Errors
-    /// [`FaultCode::Io`] over [`MAX_FILE_BYTES`], or what the system says.
+    /// [`FileCode::Io`] over [`MAX_FILE_BYTES`], or what the system says.
     pub fn read(self, name: &str) -> Result<Zeroizing<Vec<u8>>, Fault> {
         if self.size > MAX_FILE_BYTES as u64 {
-            return Err(Fault::new(FaultCode::Io, format!("{name} holds more than {MAX_FILE_BYTES} bytes")));
+            return Err(Fault::new(FileCode::Io, format!("{name} holds more than {MAX_FILE_BYTES} bytes")));
         }
         // One byte more than there is, so that the buffer does not grow and leave copies behind.
         let mut content = Zeroizing::new(Vec::with_capacity(usize::try_from(self.size).unwrap_or(0) + 1));
@@ -98,7 +98,7 @@ impl Found {
         std::fs::File::from(self.fd)
             .take(limit)
             .read_to_end(&mut content)
-            .map_err(|error| Fault::new(FaultCode::Io, format!("reading {name}: {error}")))?;
+            .map_err(|error| Fault::new(FileCode::Io, format!("reading {name}: {error}")))?;
         Ok(content)
     }
 

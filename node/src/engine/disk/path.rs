@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::engine::fault::{Fault, FaultCode};
+use crate::engine::fault::{Fault, FileCode};
 
 /// Longest path, in bytes, as the system has it.
 const MAX_PATH: usize = 4_095;
@@ -98,7 +98,7 @@ impl Roots {
     /// Says whether a path may be written.
     ///
     /// # Errors
-    /// [`FaultCode::PathRefused`].
+    /// [`FileCode::PathRefused`].
     pub fn admit(&self, path: &FilePath) -> Result<(), Fault> {
         let is_below =
             |root: &String| path.0.strip_prefix(root.as_str()).is_some_and(|rest| rest.starts_with('/'));
@@ -110,6 +110,6 @@ impl Roots {
         } else {
             format!("{path} lies outside of the engine's roots")
         };
-        Err(Fault::new(FaultCode::PathRefused, reason))
+        Err(Fault::new(FileCode::PathRefused, reason))
     }
 }

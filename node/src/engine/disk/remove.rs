@@ -20,7 +20,7 @@ pub enum RemoveEffect {
 /// Unlinks a regular file.
 ///
 /// # Errors
-/// [`crate::engine::FaultCode::PathRefused`] when it is anything else, or what the system says.
+/// [`crate::engine::FileCode::PathRefused`] when it is anything else, or what the system says.
 pub fn remove_file(path: &FilePath) -> Result<RemoveEffect, Fault> {
     let Some(folder) = Folder::open(path)? else { return Ok(RemoveEffect::Absent) };
     if Found::look(&folder, path.name())?.is_none() {

@@ -7,7 +7,7 @@ use rustix::fs::{self, AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use super::{Attributes, FilePath, Folder};
-use crate::engine::fault::{Fault, FaultCode};
+use crate::engine::fault::{Fault, FileCode};
 
 /// How many names are tried for a file beside its target.
 const NAME_TRIES: usize = 16;
@@ -36,7 +36,7 @@ impl Staged {
     /// Writes content with these attributes into the folder of `path` and onto the disk.
     ///
     /// # Errors
-    /// [`FaultCode::NoSpace`] or what else the system says.
+    /// [`FileCode::NoSpace`] or what else the system says.
     pub fn write(
         folder: &Arc<Folder>,
         path: &FilePath,
@@ -103,10 +103,10 @@ impl Staged {
                     "{} is a mount of its own, so that no other file can take its place; it is not written in place",
                     self.target
                 );
-                Err(Fault::new(FaultCode::Io, reason))
+                Err(Fault::new(FileCode::Io, reason))
             }
             Err(Errno::ISDIR) => {
-                Err(Fault::new(FaultCode::PathRefused, format!("{} is a folder", self.target)))
+                Err(Fault::new(FileCode::PathRefused, format!("{} is a folder", self.target)))
             }
             Err(error) => Err(self.fault(error)),
         }

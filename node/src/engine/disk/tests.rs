@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::folder::NewFolder;
 use super::*;
-use crate::engine::fault::FaultCode;
+use crate::engine::fault::FileCode;
 
 struct Place(tempfile::TempDir);
 
@@ -139,7 +139,7 @@ fn links_and_files_on_the_way_are_refused_by_name() {
         for fault in
             [Folder::open(&path).unwrap_err(), Folder::open_or_make(&path, new_folder()).unwrap_err()]
         {
-            assert_eq!(fault.code, FaultCode::PathRefused);
+            assert_eq!(fault.code, FileCode::PathRefused);
             assert!(fault.reason.ends_with(says), "{fault}");
         }
     }
@@ -155,7 +155,7 @@ fn a_target_that_is_no_regular_file_is_refused_and_not_opened() {
     let folder = Folder::open(&place.path("x")).unwrap().unwrap();
     for (name, says) in [("link", "a symbolic link"), ("folder", "a folder"), ("fifo", "a FIFO")] {
         let fault = Found::look(&folder, name).unwrap_err();
-        assert_eq!(fault.code, FaultCode::PathRefused);
+        assert_eq!(fault.code, FileCode::PathRefused);
         assert!(fault.reason.contains(says), "{fault}");
         assert!(remove_file(&place.path(name)).is_err());
     }
@@ -227,6 +227,6 @@ fn accounts_are_found_by_name_and_number() {
         (accounts.user("forge"), accounts.group("forge"), accounts.user("12")),
         (Ok(990), Ok(991), Ok(12))
     );
-    assert_eq!(accounts.user("nobody-here").unwrap_err().code, FaultCode::NoSuchUser);
+    assert_eq!(accounts.user("nobody-here").unwrap_err().code, FileCode::NoSuchUser);
     assert_eq!(fs::metadata(place.path("group").as_str()).unwrap().uid(), mine(0).user);
 }

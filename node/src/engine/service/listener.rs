@@ -2,12 +2,11 @@
 
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix::{Actor, ActorContext as _, AsyncContext as _, Context, Handler, WrapFuture as _};
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _};
-use futures::stream::{FuturesOrdered, FuturesUnordered};
+use futures::stream::FuturesOrdered;
 use quartermaster_actors::supervise::{Birth, ExitNotice, Liveness, Ping, Stop};
 use quartermaster_proto::mesh::fill::{Body, Hello, LIMITS, Op, PROTOCOL, Reply, Request, RequestCode};
 use tokio::io::AsyncWriteExt as _;
@@ -17,6 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::handle::EngineHandle;
 use crate::engine::wire;
 use crate::lines::{LineError, Lines};
+use crate::peers;
 
 /// Its mailbox: pings, and nothing else.
 const MAILBOX: usize = 4;
@@ -26,8 +26,6 @@ const MAX_CONNECTIONS: usize = 8;
 const MAX_AHEAD: usize = 16;
 /// What all lines that are under way may hold together, in KiB.
 const MAX_KIB: usize = 192 * 1024;
-/// A pause after a connection could not be accepted, so that a lack of descriptors does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// What every connection needs.
 #[derive(Debug, Clone)]
@@ -89,23 +87,9 @@ impl Handler<Stop> for FillListener {
 }
 
 async fn serve(listener: tokio::net::UnixListener, audience: Audience) {
-    let mut connections = FuturesUnordered::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                Ok((stream, _)) => match stream.peer_cred() {
-                    Ok(peer) if peer.uid() == audience.client => connections.push(converse(stream, audience.clone())),
-                    Ok(peer) => tracing::warn!(uid = peer.uid(), "a connection of another account was closed"),
-                    Err(error) => tracing::warn!(%error, "a connection of nobody known was closed"),
-                },
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            Some(()) = connections.next(), if !connections.is_empty() => {}
-        }
-    }
+    let client = audience.client;
+    peers::serve(listener, MAX_CONNECTIONS, |uid| uid == client, |stream| converse(stream, audience.clone()))
+        .await;
 }
 
 /// One connection: lines are read ahead, answers leave in the order of their requests.

@@ -251,7 +251,7 @@ fn log(module: &str, path: &str, done: Result<crate::engine::plan::Action, &Faul
         Ok(action) if action.is_change() => tracing::info!(module, path, ?action, "file"),
         Ok(action) => tracing::trace!(module, path, ?action, "file"),
         Err(fault) => {
-            tracing::warn!(module, path, code = fault.code.word(), %fault, "a file was not written");
+            tracing::warn!(module, path, code = fault.code.as_str(), %fault, "a file was not written");
         }
     }
 }

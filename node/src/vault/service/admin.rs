@@ -2,11 +2,8 @@
 
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix::{Actor, ActorContext as _, AsyncContext as _, Context, Handler, WrapFuture as _};
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
 use quartermaster_actors::supervise::{Birth, ExitNotice, Liveness, Ping, Stop};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
@@ -14,6 +11,7 @@ use tokio::net::UnixStream;
 use super::server::Shared;
 use super::wire::{AdminReply, AdminRequest};
 use crate::lines::Lines;
+use crate::peers;
 use crate::vault::{AdminError, Vault};
 
 /// Its mailbox: pings, and nothing else.
@@ -22,8 +20,6 @@ const MAILBOX: usize = 4;
 const MAX_CONNECTIONS: usize = 8;
 /// Longest line, in bytes: a value in base64 with its name, or a long list.
 pub(super) const MAX_LINE: usize = 16 * 1024 * 1024;
-/// A pause after a connection could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Answers operators.
 pub(super) struct AdminListener {
@@ -73,25 +69,8 @@ impl Handler<Stop> for AdminListener {
 
 async fn serve(listener: tokio::net::UnixListener, shared: Arc<Shared>) {
     let own = rustix::process::geteuid().as_raw();
-    let mut connections = FuturesUnordered::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                Ok((stream, _)) => match stream.peer_cred() {
-                    Ok(peer) if peer.uid() == 0 || peer.uid() == own => {
-                        connections.push(converse(stream, Arc::clone(&shared)));
-                    }
-                    Ok(peer) => tracing::warn!(uid = peer.uid(), "a connection of another account was closed"),
-                    Err(error) => tracing::warn!(%error, "a connection of nobody known was closed"),
-                },
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            Some(()) = connections.next(), if !connections.is_empty() => {}
-        }
-    }
+    let may = |uid| uid == 0 || uid == own;
+    peers::serve(listener, MAX_CONNECTIONS, may, |stream| converse(stream, Arc::clone(&shared))).await;
 }
 
 async fn converse(stream: UnixStream, shared: Arc<Shared>) {
