@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use async_nats::{AuthError, Client, ConnectOptions, Event};
+use async_nats::{AuthError, Client, ConnectError, ConnectOptions, Event};
 use quartermaster_proto::mesh::accounts::Account;
 use tokio::sync::watch;
 
@@ -31,7 +31,7 @@ pub struct BusSettings {
 pub enum BusError {
     /// An address is none.
     #[error("failed to understand the broker's address")]
-    Connect(#[source] async_nats::ConnectError),
+    Connect(#[source] ConnectError),
 }
 
 /// A connection that comes back by itself. Clones share it.
@@ -48,40 +48,23 @@ impl Bus {
     /// An address cannot be understood.
     pub async fn connect(settings: BusSettings) -> Result<Self, BusError> {
         let (count, connects) = watch::channel(0);
-        let BusSettings { servers, account, credentials } = settings;
-        let options = match credentials {
-            None => ConnectOptions::new(),
-            Some(path) => ConnectOptions::with_auth_callback(move |nonce| {
-                let path = path.clone();
-                async move {
-                    let credentials =
-                        Credentials::read(&path).map_err(|error| AuthError::new(error.to_string()))?;
-                    credentials.login(&nonce)
-                }
-            }),
-        };
-        let client = options
-            .name(format!("quartermaster {}", account.name()))
-            .custom_inbox_prefix(account.inbox_prefix())
-            .connection_timeout(CONNECT_LIMIT)
-            .ping_interval(PING_EVERY)
+        let servers = settings.servers.clone();
+        let client = options(settings, count)
             .retry_on_initial_connect()
-            .reconnect_delay_callback(|tries| {
-                let doubled =
-                    Duration::from_millis(50).saturating_mul(1 << u32::try_from(tries.min(8)).unwrap_or(8));
-                doubled.min(RECONNECT_CAP)
-            })
-            .event_callback(move |event| {
-                if matches!(event, Event::Connected) {
-                    count.send_modify(|count| *count += 1);
-                } else {
-                    tracing::debug!(%event, "broker");
-                }
-                std::future::ready(())
-            })
             .connect(servers.as_str())
             .await
             .map_err(BusError::Connect)?;
+        Ok(Self { client, connects })
+    }
+
+    /// Connects now or not at all, for who asks once.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub async fn connect_once(settings: BusSettings) -> Result<Self, ConnectError> {
+        let (count, connects) = watch::channel(0);
+        let servers = settings.servers.clone();
+        let client = options(settings, count).connect(servers.as_str()).await?;
         Ok(Self { client, connects })
     }
 
@@ -94,4 +77,37 @@ impl Bus {
     pub fn connects(&self) -> watch::Receiver<u64> {
         self.connects.clone()
     }
+}
+
+fn options(settings: BusSettings, count: watch::Sender<u64>) -> ConnectOptions {
+    let BusSettings { account, credentials, .. } = settings;
+    let options = match credentials {
+        None => ConnectOptions::new(),
+        Some(path) => ConnectOptions::with_auth_callback(move |nonce| {
+            let path = path.clone();
+            async move {
+                let credentials =
+                    Credentials::read(&path).map_err(|error| AuthError::new(error.to_string()))?;
+                credentials.login(&nonce)
+            }
+        }),
+    };
+    options
+        .name(format!("quartermaster {}", account.name()))
+        .custom_inbox_prefix(account.inbox_prefix())
+        .connection_timeout(CONNECT_LIMIT)
+        .ping_interval(PING_EVERY)
+        .reconnect_delay_callback(|tries| {
+            let doubled =
+                Duration::from_millis(50).saturating_mul(1 << u32::try_from(tries.min(8)).unwrap_or(8));
+            doubled.min(RECONNECT_CAP)
+        })
+        .event_callback(move |event| {
+            if matches!(event, Event::Connected) {
+                count.send_modify(|count| *count += 1);
+            } else {
+                tracing::debug!(%event, "broker");
+            }
+            std::future::ready(())
+        })
 }
