@@ -132,7 +132,7 @@ async fn a_client_watches_its_own_keys_of_any_bucket_and_hears_what_changes() {
 }
 
 #[tokio::test]
-async fn a_broker_that_comes_back_is_watched_anew() {
+async fn t50_a_broker_that_comes_back_is_watched_anew() {
     let Some(mut broker) = Broker::start(&[node("web1"), Account::Controller]) else { return };
     let controller = broker.connect(&Account::Controller).await;
     bucket(controller.client(), key::ASSIGNMENTS).await;
@@ -147,7 +147,7 @@ async fn a_broker_that_comes_back_is_watched_anew() {
 }
 
 #[tokio::test]
-async fn a_client_can_watch_nothing_of_another_machine() {
+async fn t54_a_client_can_watch_nothing_of_another_machine() {
     let Some(broker) = Broker::start(&[node("web1"), Account::Controller]) else { return };
     let controller = broker.connect(&Account::Controller).await;
     bucket(controller.client(), key::CONFIG).await;
@@ -167,7 +167,7 @@ async fn a_client_can_watch_nothing_of_another_machine() {
 }
 
 #[tokio::test]
-async fn a_brokers_answer_that_lands_in_a_bucket_is_told_apart() {
+async fn t58_a_brokers_answer_that_lands_in_a_bucket_is_told_apart() {
     let Some(broker) = Broker::start(&[node("web1"), Account::Config, Account::Controller]) else { return };
     let controller = broker.connect(&Account::Controller).await;
     bucket(controller.client(), key::CONFIG).await;
@@ -191,7 +191,7 @@ async fn a_brokers_answer_that_lands_in_a_bucket_is_told_apart() {
 }
 
 #[tokio::test]
-async fn an_archive_in_the_object_store_is_read_within_the_rights_of_a_client() {
+async fn t16_an_archive_in_the_object_store_is_read_within_the_rights_of_a_client() {
     let Some(broker) = Broker::start(&[node("web1"), Account::Controller]) else { return };
     let controller = broker.connect(&Account::Controller).await;
     let client = broker.connect(&node("web1")).await;
@@ -253,7 +253,7 @@ fn shown(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn a_secret_is_asked_for_in_the_own_name_and_only_its_box_crosses_the_bus() {
+async fn t18_a_secret_is_asked_for_in_the_own_name_and_only_its_box_crosses_the_bus() {
     let Some(broker) = Broker::start(&[node("web1"), Account::Vault, Account::Controller]) else { return };
     let vault = broker.connect(&Account::Vault).await;
     let mut asked = vault.client().subscribe("mesh-vault.get.>").await.unwrap();
@@ -300,7 +300,7 @@ async fn a_secret_is_asked_for_in_the_own_name_and_only_its_box_crosses_the_bus(
 }
 
 #[tokio::test]
-async fn a_client_hears_what_changed_also_while_it_was_away_and_nothing_of_others() {
+async fn t24_a_client_hears_what_changed_also_while_it_was_away_and_nothing_of_others() {
     let Some(broker) = Broker::start(&[node("web1"), Account::Vault, Account::Controller]) else { return };
     let controller = broker.connect(&Account::Controller).await;
     let config = jetstream::stream::Config {

@@ -137,7 +137,7 @@ fn check_written(body: &Body) {
 
 /// T48, T58 (engine): only what the controller signed is taken, what it takes back goes, and forgeries change nothing.
 #[actix::test]
-async fn the_engine_takes_signed_assignments_alone() {
+async fn t48_t58_the_engine_takes_signed_assignments_alone() {
     let Some(site) = Site::start().await else { return };
     let engine = site.engine().await;
     let plan = site.assign("forge", "a", 5, true).await;
@@ -159,7 +159,7 @@ async fn the_engine_takes_signed_assignments_alone() {
 
 /// D23: what was known when it was last up serves while the broker is away, and takes nothing away.
 #[actix::test]
-async fn the_engine_works_from_its_last_copy_while_the_broker_is_away() {
+async fn t50_the_engine_works_from_its_last_copy_while_the_broker_is_away() {
     let Some(mut site) = Site::start().await else { return };
     let engine = site.engine().await;
     let plan = site.assign("forge", "a", 1, true).await;

@@ -177,7 +177,7 @@ impl Site {
 
 /// T20, T23 (vault): absent, then sealed to the asker's key, then rotated; only boxes cross the bus.
 #[actix::test]
-async fn a_secret_is_sealed_to_whom_the_plan_names_and_its_changes_are_said() {
+async fn t20_t23_a_secret_is_sealed_to_whom_the_plan_names_and_its_changes_are_said() {
     let Some(site) = Site::start().await else { return };
     site.make_stream().await;
     let vault = site.vault().await;
@@ -207,7 +207,7 @@ async fn a_secret_is_sealed_to_whom_the_plan_names_and_its_changes_are_said() {
 
 /// T53 (vault): what changed while nobody kept it is said after a restart.
 #[actix::test]
-async fn a_change_that_could_not_be_said_is_said_after_a_restart() {
+async fn t53_a_change_that_could_not_be_said_is_said_after_a_restart() {
     let Some(site) = Site::start().await else { return };
     let vault = site.vault().await;
     let revision = site.assign("pw").await;
@@ -225,7 +225,7 @@ async fn a_change_that_could_not_be_said_is_said_after_a_restart() {
 
 /// D21: an answer goes into an inbox or nowhere, and the audit says so.
 #[actix::test]
-async fn an_answer_goes_into_an_inbox_or_nowhere() {
+async fn t58_an_answer_goes_into_an_inbox_or_nowhere() {
     let Some(site) = Site::start().await else { return };
     let vault = site.vault().await;
     let revision = site.assign("pw").await;

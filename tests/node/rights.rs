@@ -1,6 +1,4 @@
-//! The accounts of the mesh on a real broker: each tries what every other one may.
-
-#![cfg(test)]
+//! T54: the accounts of the mesh on a real broker; each tries what every other one may.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -9,14 +7,13 @@ use std::time::Duration;
 use async_nats::{Client, ConnectOptions, Event};
 use quartermaster_proto::mesh::accounts::{Account, matches};
 use quartermaster_proto::mesh::key;
-use support::Broker;
+use tempfile::TempDir;
 
-mod support;
+use crate::support::Broker;
 
 /// A connection of an account, and what the broker refuses it.
 async fn connect(broker: &Broker, account: &Account) -> (Client, Refusals) {
-    let settings = broker.settings(account);
-    let seed = std::fs::read_to_string(settings.credentials.unwrap()).unwrap();
+    let seed = std::fs::read_to_string(broker.credentials(account)).unwrap();
     let refused: Refusals = Arc::default();
     let hear = Arc::clone(&refused);
     let client = ConnectOptions::with_nkey(seed)
@@ -29,7 +26,7 @@ async fn connect(broker: &Broker, account: &Account) -> (Client, Refusals) {
                 }
             }
         })
-        .connect(settings.servers)
+        .connect(broker.address())
         .await
         .unwrap();
     (client, refused)
@@ -78,8 +75,9 @@ async fn judged(client: &Client, refused: &Refusals, last: &str) {
 
 /// T54, publishing and subscribing: what is not in an account's row is refused, what is in it is not.
 #[tokio::test]
-async fn the_broker_lets_each_account_do_what_its_row_says_and_nothing_else() {
-    let Some(broker) = Broker::start(&accounts()) else { return };
+async fn t54_the_broker_lets_each_account_do_what_its_row_says_and_nothing_else() {
+    let dir = TempDir::new().unwrap();
+    let Some(broker) = Broker::start(dir.path(), &accounts()) else { return };
     let grants: Vec<_> = accounts().iter().map(Account::grant).collect();
     let published: BTreeSet<String> =
         grants.iter().flat_map(|grant| &grant.publish).map(|pattern| example(pattern)).collect();
@@ -121,8 +119,9 @@ async fn the_broker_lets_each_account_do_what_its_row_says_and_nothing_else() {
 
 /// T54, consumers: a filter in the request's body that is not the one in its subject is refused by the broker.
 #[tokio::test]
-async fn a_consumer_sees_no_more_than_its_subject_says() {
-    let Some(broker) = Broker::start(&accounts()) else { return };
+async fn t54_a_consumer_sees_no_more_than_its_subject_says() {
+    let dir = TempDir::new().unwrap();
+    let Some(broker) = Broker::start(dir.path(), &accounts()) else { return };
     let (controller, _) = connect(&broker, &Account::Controller).await;
     let jetstream = async_nats::jetstream::new(controller);
     let bucket = async_nats::jetstream::kv::Config { bucket: key::CONFIG.to_owned(), ..Default::default() };

@@ -1,0 +1,12 @@
+//! The node side as a whole, by the numbers of its conformance tests (README.md): a real broker with the accounts of the table,
+//! vault, engines and clients as processes, machines as folders. Where a test says less than "end to end", its name says where
+//! the rest stands.
+#![cfg(test)]
+
+#[path = "../system/canary_forms.rs"]
+#[allow(dead_code, reason = "shared with the system tests, which use all of it")]
+mod forms;
+
+mod rights;
+mod support;
+mod works;

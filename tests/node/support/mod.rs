@@ -1,0 +1,22 @@
+//! A mesh of a test's own: a real broker with the accounts of the table, the programs as processes, machines as folders.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+mod archive;
+mod broker;
+mod bus;
+mod canary;
+mod machine;
+mod module;
+mod program;
+mod site;
+mod tap;
+mod wait;
+
+pub use broker::Broker;
+pub use canary::Canary;
+pub use machine::Machine;
+pub use module::Module;
+pub use program::Program;
+pub use site::{Options, Site};
+pub use tap::Tap;
+pub use wait::{eventually, eventually_async};
