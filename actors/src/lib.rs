@@ -7,7 +7,7 @@
 //!      ├─ Controller, Elector, Attendant
 //!      ├─ MetricsKeeper, VaultKeeper
 //!      ├─ HelperRunner ── child process
-//!      ├─ ProviderRunner ── child processes
+//!      ├─ ProviderRunner ── child processes, or BuiltinProvider
 //!      └─ FleetKeeper
 //!           ├─ Discoverer
 //!           └─ HostProvisioner ×N
@@ -30,6 +30,7 @@ pub mod service;
 
 pub mod expression;
 
+pub mod builtin;
 pub mod child;
 pub mod helper;
 pub mod provider;

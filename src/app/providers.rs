@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use quartermaster_actors::builtin::Builtin;
 use quartermaster_actors::provider::{
     Compat, Digest, EnvironmentRules, Inherit, Policy, ProviderSettings, Restart, Timeouts, Trust,
     environment,
@@ -10,6 +11,7 @@ use quartermaster_actors::provider::{
 use quartermaster_proto::provider::AnyEncoding;
 
 use crate::config::{Config, ProviderConfig};
+use crate::provider::launcher;
 
 /// The settings of a provider of this configuration.
 pub fn settings(config: &Config, provider: &ProviderConfig) -> ProviderSettings {
@@ -23,8 +25,12 @@ pub fn settings_of(
     directory: Option<std::path::PathBuf>,
     allowed: Option<&[[u8; 32]]>,
 ) -> ProviderSettings {
-    let mut settings = ProviderSettings::new(provider.name.clone(), provider.program.clone());
-    settings.wrapper = provider.wrapper.iter().map(OsString::from).collect();
+    let mut settings = match provider.builtin.as_deref().and_then(Builtin::find) {
+        Some(builtin) => ProviderSettings::builtin(provider.name.clone(), builtin),
+        None => ProviderSettings::new(provider.name.clone(), provider.program.clone()),
+    };
+    settings.wrapper =
+        launcher(&provider.confine).into_iter().chain(provider.wrapper.iter().map(OsString::from)).collect();
     settings.trust = Trust {
         sha256: provider.sha256.map(Digest),
         copy: provider.pin_copy,
@@ -82,5 +88,16 @@ fn restart(provider: &ProviderConfig) -> Restart {
         max: set.max.unwrap_or(standard.max),
         limit: set.limit.unwrap_or(standard.limit),
         window: set.window.unwrap_or(standard.window),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::BUILTINS;
+
+    #[test]
+    fn the_builtins_that_a_configuration_may_name_are_those_there_are() {
+        assert_eq!(BUILTINS, Builtin::ALL.map(Builtin::name));
     }
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use quartermaster_actors::builtin::Builtin;
 use quartermaster_actors::vault;
 use rustix::fs::Access;
 
@@ -116,6 +117,17 @@ fn helper(program: &str, around: &Surroundings<'_>, faults: &mut Faults) {
 /// A provider's program: there, executable, and the one that was pinned. Nothing is started.
 fn program_of(config: &Config, provider: &ProviderConfig, faults: &mut Faults) {
     let key = format!("providers.{}.source", provider.name);
+    if let Some(builtin) = provider.builtin.as_deref().and_then(Builtin::find) {
+        if builtin.starts_programs() && (config.providers_dir.is_some() || config.providers_allow.is_some()) {
+            let what = format!("{builtin} starts any program, but only some may be started here");
+            faults.error(
+                &key,
+                what,
+                "remove providers_dir and providers_allow, or use a provider of your own",
+            );
+        }
+        return;
+    }
     let hint = provider.install_hint.as_deref().unwrap_or("install it, or correct the path");
     let shown = provider.program.display();
     match std::fs::metadata(&provider.program) {

@@ -57,6 +57,11 @@ pub(super) fn check(raw: &RawConfig, providers: &[ProviderConfig], faults: &mut 
                     "remove one of the two",
                 );
             }
+            if provider.builtin.is_some() {
+                let key = format!("providers.{HELPER_PROVIDER}.source");
+                let help = "write `exec:` and the path of your helper";
+                faults.error(&key, "a builtin provider cannot decide about servers", help);
+            }
             let program = provider.program.to_string_lossy().into_owned();
             HelperCommand { program, arguments: Vec::new() }
         }

@@ -14,6 +14,7 @@ pub mod fault;
 mod helper;
 mod load;
 mod network;
+mod provider_check;
 mod providers;
 pub mod raw;
 mod section;
@@ -35,8 +36,10 @@ pub use duration::{DurationError, parse_cfg_duration, parse_duration, show_durat
 pub use fault::{Fault, FaultKind, Faults, Place, Severity};
 pub use helper::HELPER_PROVIDER;
 pub use load::{DEFAULT_FILE, Loaded, load};
+pub use provider_check::BUILTINS;
 pub use providers::{
-    ProviderCompat, ProviderConfig, ProviderEnv, ProviderRestart, ProviderTimeouts, provider_of,
+    ProviderCompat, ProviderConfig, ProviderConfine, ProviderEnv, ProviderRestart, ProviderTimeouts,
+    provider_of,
 };
 pub use shell::{SplitError, split};
 pub use steps::{StepConfig, StepsConfig};

@@ -5,13 +5,12 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quartermaster_proto::provider::{Members, is_name};
+use quartermaster_proto::provider::Members;
 
-use super::daemon::duration;
 use super::fault::Faults;
+use super::provider_check::Checker;
 use super::raw::RawConfig;
 use super::section::Section;
-use super::values;
 use super::yaml;
 
 /// The keys of one provider.
@@ -33,49 +32,43 @@ const KEYS: &[&str] = &[
     "idle_stop",
     "install_hint",
     "max_frame_bytes",
+    "confine",
 ];
-const TIMEOUTS: &[&str] = &["schema", "describe", "configure", "execute", "write", "shutdown", "cancel"];
+pub(super) const TIMEOUTS: &[&str] =
+    &["schema", "describe", "configure", "execute", "write", "shutdown", "cancel"];
 const ENV: &[&str] = &["mode", "pass", "set"];
 const RESTART: &[&str] = &["min", "max", "limit", "window"];
-const COMPAT: &[&str] = &["undo", "any_encoding", "stray_stdout", "ping", "schema_probe"];
-
-/// What a source begins with.
-const EXEC: &str = "exec:";
-const MOST: usize = 1_000;
-const MAX_INSTANCES: usize = 256;
-const FRAMES: std::ops::RangeInclusive<usize> = 4_096..=1_073_741_824;
-/// What no provider gets handed on: our own credentials.
-const OURS: [&str; 4] = [
-    "MCOLLECTIVE_NATS_USERNAME",
-    "MCOLLECTIVE_NATS_PASSWORD",
-    "MCOLLECTIVE_NATS_CREDENTIALS",
-    "CREDENTIALS_DIRECTORY",
-];
+pub(super) const COMPAT: &[&str] = &["undo", "any_encoding", "stray_stdout", "ping", "schema_probe"];
+const CONFINE: &[&str] = &["no_new_privileges", "uid", "gid", "open_files", "memory", "processes"];
 
 /// One provider as the file has it.
 #[derive(Clone)]
 pub struct RawProvider {
-    name: String,
-    source: Option<String>,
-    sha256: Option<String>,
-    pin: Option<String>,
-    config: Option<yaml::Node>,
-    timeouts: [Option<String>; 7],
-    max_in_flight: Option<i64>,
-    instances: Option<i64>,
-    cwd: Option<String>,
-    env_mode: Option<String>,
-    env_pass: Option<Vec<String>>,
-    env_set: Vec<(String, String)>,
-    restart: [Option<String>; 3],
-    restart_limit: Option<i64>,
-    compat: [Option<String>; 5],
-    wrapper: Option<Vec<String>>,
-    strict_outputs: Option<bool>,
-    start: Option<String>,
-    idle_stop: Option<String>,
-    install_hint: Option<String>,
-    max_frame_bytes: Option<i64>,
+    pub(super) name: String,
+    pub(super) source: Option<String>,
+    pub(super) sha256: Option<String>,
+    pub(super) pin: Option<String>,
+    pub(super) config: Option<yaml::Node>,
+    pub(super) timeouts: [Option<String>; 7],
+    pub(super) max_in_flight: Option<i64>,
+    pub(super) instances: Option<i64>,
+    pub(super) cwd: Option<String>,
+    pub(super) env_mode: Option<String>,
+    pub(super) env_pass: Option<Vec<String>>,
+    pub(super) env_set: Vec<(String, String)>,
+    pub(super) restart: [Option<String>; 3],
+    pub(super) restart_limit: Option<i64>,
+    pub(super) compat: [Option<String>; 5],
+    pub(super) wrapper: Option<Vec<String>>,
+    pub(super) strict_outputs: Option<bool>,
+    pub(super) start: Option<String>,
+    pub(super) idle_stop: Option<String>,
+    pub(super) install_hint: Option<String>,
+    pub(super) max_frame_bytes: Option<i64>,
+    pub(super) no_new_privileges: Option<bool>,
+    /// uid, gid, open_files, processes.
+    pub(super) confine: [Option<i64>; 4],
+    pub(super) memory: Option<String>,
 }
 
 impl RawProvider {
@@ -106,6 +99,9 @@ impl RawProvider {
             idle_stop: section.text("idle_stop"),
             install_hint: section.text("install_hint"),
             max_frame_bytes: section.integer("max_frame_bytes"),
+            no_new_privileges: None,
+            confine: [None; 4],
+            memory: None,
             name,
         };
         if let Some(mut timeouts) = section.nested("timeouts", TIMEOUTS) {
@@ -128,8 +124,21 @@ impl RawProvider {
             raw.compat = std::array::from_fn(|at| COMPAT.get(at).and_then(|key| compat.text(key)));
             compat.finish();
         }
+        if let Some(mut confine) = section.nested("confine", CONFINE) {
+            raw.no_new_privileges = confine.boolean("no_new_privileges");
+            raw.confine = ["uid", "gid", "open_files", "processes"].map(|key| confine.integer(key));
+            raw.memory = confine.text_or_number("memory");
+            confine.finish();
+        }
         section.finish();
         raw
+    }
+}
+
+impl RawProvider {
+    /// Whether anything is said of what its processes may not.
+    pub(super) fn is_confined(&self) -> bool {
+        self.no_new_privileges.is_some() || self.memory.is_some() || self.confine.iter().any(Option::is_some)
     }
 }
 
@@ -138,8 +147,10 @@ impl RawProvider {
 pub struct ProviderConfig {
     /// The local name.
     pub name: String,
-    /// The program; an absolute path.
+    /// The program; an absolute path. Empty for a builtin.
     pub program: PathBuf,
+    /// The name of a provider that is part of this program.
+    pub builtin: Option<String>,
     /// Its digest, when it is pinned.
     pub sha256: Option<[u8; 32]>,
     /// A private copy of the verified bytes is what runs.
@@ -172,6 +183,8 @@ pub struct ProviderConfig {
     pub install_hint: Option<String>,
     /// The most a frame may have, in bytes, if set.
     pub max_frame: Option<usize>,
+    /// What its processes may not.
+    pub confine: ProviderConfine,
 }
 
 impl fmt::Debug for ProviderConfig {
@@ -179,6 +192,7 @@ impl fmt::Debug for ProviderConfig {
         f.debug_struct("ProviderConfig")
             .field("name", &self.name)
             .field("program", &self.program)
+            .field("builtin", &self.builtin)
             .finish_non_exhaustive()
     }
 }
@@ -230,6 +244,30 @@ pub struct ProviderCompat {
     pub ping_probe: bool,
     /// Its schema is asked for with `describe` in a process of its own, for a program that has no `schema` subcommand.
     pub probe_by_describe: bool,
+}
+
+/// What a provider's processes may not; nothing is set for what is as it is for this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProviderConfine {
+    /// No program that it starts gains rights that it has not.
+    pub no_new_privileges: bool,
+    /// The user it runs as.
+    pub uid: Option<u32>,
+    /// The group it runs as.
+    pub gid: Option<u32>,
+    /// Open files of one process.
+    pub open_files: Option<u64>,
+    /// Address space of one process, in bytes.
+    pub memory: Option<u64>,
+    /// Processes and threads of its user.
+    pub processes: Option<u64>,
+}
+
+impl ProviderConfine {
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Checks the section.
@@ -285,7 +323,7 @@ pub(super) fn allowed(raw: &RawConfig, faults: &mut Faults) -> Option<Vec<[u8; 3
     Some(digests.collect())
 }
 
-fn digest(key: &str, text: &str, faults: &mut Faults) -> Option<[u8; 32]> {
+pub(super) fn digest(key: &str, text: &str, faults: &mut Faults) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     if hex::decode_to_slice(text, &mut bytes).is_err() {
         faults.error(
@@ -296,193 +334,6 @@ fn digest(key: &str, text: &str, faults: &mut Faults) -> Option<[u8; 32]> {
         return None;
     }
     Some(bytes)
-}
-
-struct Checker<'c> {
-    raw: &'c RawProvider,
-    folder: &'c Path,
-    faults: &'c mut Faults,
-}
-
-impl Checker<'_> {
-    fn key(&self, key: &str) -> String {
-        format!("providers.{}.{key}", self.raw.name)
-    }
-
-    fn check(mut self) -> Option<ProviderConfig> {
-        let raw = self.raw;
-        if !is_name(&raw.name) {
-            let help = "write a letter, then letters, digits, _ and -";
-            self.faults.error(&format!("providers.{}", raw.name), "this is no name of a provider", help);
-        }
-        let program = self.program();
-        let sha256 = raw.sha256.as_ref().and_then(|text| digest(&self.key("sha256"), text, self.faults));
-        let pin_copy = self.choice("pin", raw.pin.as_ref(), &["check", "copy"]) == 1;
-        let config = self.config();
-        let [schema, describe, configure, execute, write, shutdown, cancel] =
-            std::array::from_fn(|at| self.timeout(at));
-        let env = self.env();
-        let [min, max, window] = std::array::from_fn(|at| {
-            let name = ["min", "max", "window"].get(at).copied().unwrap_or_default();
-            let key = self.key(&format!("restart.{name}"));
-            duration(self.faults, &key, raw.restart.get(at).and_then(Option::as_ref))
-        });
-        let limit = self.count("restart.limit", raw.restart_limit, 1..=MOST);
-        let compat = self.compat();
-        let max_in_flight =
-            self.count("max_in_flight", raw.max_in_flight, 1..=MOST).and_then(NonZeroUsize::new);
-        let instances = self.count("instances", raw.instances, 1..=MAX_INSTANCES).and_then(NonZeroUsize::new);
-        let eager = self.choice("start", raw.start.as_ref(), &["lazy", "eager"]) == 1;
-        let idle_key = self.key("idle_stop");
-        let idle_stop = duration(self.faults, &idle_key, raw.idle_stop.as_ref());
-        let max_frame = self.count("max_frame_bytes", raw.max_frame_bytes, FRAMES);
-        Some(ProviderConfig {
-            name: raw.name.clone(),
-            program: program?,
-            sha256,
-            pin_copy,
-            config,
-            timeouts: ProviderTimeouts { schema, describe, configure, execute, write, shutdown, cancel },
-            max_in_flight,
-            instances: instances.unwrap_or(NonZeroUsize::MIN),
-            cwd: raw.cwd.as_ref().map(|cwd| self.folder.join(cwd)),
-            env,
-            restart: ProviderRestart { min, max, limit, window },
-            compat,
-            wrapper: raw.wrapper.clone().unwrap_or_default(),
-            strict_outputs: raw.strict_outputs == Some(true),
-            eager,
-            idle_stop: idle_stop.filter(|idle| !idle.is_zero()),
-            install_hint: raw.install_hint.clone(),
-            max_frame,
-        })
-    }
-
-    fn program(&mut self) -> Option<PathBuf> {
-        let Some(source) = &self.raw.source else {
-            let key = format!("providers.{}", self.raw.name);
-            self.faults.error(&key, "it has no source", "write `source: exec:<path of the program>`");
-            return None;
-        };
-        match source.strip_prefix(EXEC) {
-            Some(path) if !path.is_empty() => Some(self.folder.join(path)),
-            _ => {
-                let help = "write `exec:` and the path of the program; a relative one begins at this file";
-                self.faults.error(&self.key("source"), "it names no program", help);
-                None
-            }
-        }
-    }
-
-    fn config(&mut self) -> Members {
-        match &self.raw.config {
-            None => Members::new(),
-            Some(node) if matches!(node.value, yaml::Value::Map(_) | yaml::Value::Null) => {
-                values::members(node)
-            }
-            Some(node) => {
-                let what = format!("it must be a map but is {}", node.value.kind());
-                self.faults.error(
-                    &self.key("config"),
-                    what,
-                    "write its keys on the following lines, indented with spaces",
-                );
-                Members::new()
-            }
-        }
-    }
-
-    /// The limit at this place of the table. `0` is no limit, where there may be none.
-    fn timeout(&mut self, at: usize) -> Option<Duration> {
-        let name = TIMEOUTS.get(at)?;
-        let text = self.raw.timeouts.get(at)?.as_ref()?;
-        let key = self.key(&format!("timeouts.{name}"));
-        if text == "0" && *name == "execute" {
-            return Some(Duration::ZERO);
-        }
-        let limit = duration(self.faults, &key, Some(text))?;
-        if limit.is_zero() && *name != "execute" {
-            self.faults.error(&key, "it must be more than nothing", "remove it for the default");
-            return None;
-        }
-        Some(limit)
-    }
-
-    fn env(&mut self) -> ProviderEnv {
-        let raw = self.raw;
-        let inherit = self.choice("env.mode", raw.env_mode.as_ref(), &["clean", "inherit"]) == 1;
-        let pass = raw.env_pass.clone().unwrap_or_default();
-        for (index, name) in pass.iter().enumerate() {
-            let key = self.key(&format!("env.pass[{index}]"));
-            let stem = name.strip_suffix('*').unwrap_or(name);
-            let covers = |ours: &&&str| **ours == name || (name.ends_with('*') && ours.starts_with(stem));
-            if !is_variable(stem) {
-                self.faults.error(
-                    &key,
-                    format!("{name:?} is no name of a variable"),
-                    "write a name such as TZ, or a prefix such as SITE_*",
-                );
-            } else if let Some(secret) = OURS.iter().find(covers) {
-                let what = format!(
-                    "it covers {secret}, which holds credentials of this instance and never reaches a provider"
-                );
-                self.faults.error(&key, what, "name the variables one by one");
-            }
-        }
-        for (name, _) in raw.env_set.iter().filter(|(name, _)| !is_variable(name)) {
-            let key = self.key(&format!("env.set.{name}"));
-            self.faults.error(&key, "it is no name of a variable", "write a name such as TZ");
-        }
-        ProviderEnv { inherit, pass, set: raw.env_set.clone() }
-    }
-
-    fn compat(&mut self) -> ProviderCompat {
-        let words: [&[&str]; 5] = [
-            &["auto", "never"],
-            &["plain", "cty"],
-            &["fail", "log"],
-            &["declared", "probe"],
-            &["schema", "describe"],
-        ];
-        let [no_undo, any_cty, log_stray_stdout, ping_probe, probe_by_describe] = std::array::from_fn(|at| {
-            let name = COMPAT.get(at).copied().unwrap_or_default();
-            let given = self.raw.compat.get(at).and_then(Option::as_ref);
-            self.choice(&format!("compat.{name}"), given, words.get(at).copied().unwrap_or_default()) == 1
-        });
-        ProviderCompat { no_undo, any_cty, log_stray_stdout, ping_probe, probe_by_describe }
-    }
-
-    /// The place of the word that was chosen; the first one is the default.
-    fn choice(&mut self, key: &str, given: Option<&String>, words: &[&str]) -> usize {
-        let Some(given) = given else { return 0 };
-        words.iter().position(|word| word == given).unwrap_or_else(|| {
-            let help = format!("write {}", words.join(" or "));
-            let key = self.key(key);
-            self.faults.error(&key, format!("there is no such choice as {given:?}"), &help);
-            0
-        })
-    }
-
-    fn count(
-        &mut self,
-        key: &str,
-        given: Option<i64>,
-        bounds: std::ops::RangeInclusive<usize>,
-    ) -> Option<usize> {
-        let given = given?;
-        let count = usize::try_from(given).ok().filter(|count| bounds.contains(count));
-        if count.is_none() {
-            let what = format!("{given} is not between {} and {}", bounds.start(), bounds.end());
-            let key = self.key(key);
-            self.faults.error(&key, what, "remove it for the default");
-        }
-        count
-    }
-}
-
-fn is_variable(name: &str) -> bool {
-    name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        && name.bytes().next().is_some_and(|b| !b.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -44,14 +44,31 @@ providers:
     idle_stop: 5m
     install_hint: apt install provider-dns
     max_frame_bytes: 65536
+    confine: { no_new_privileges: true, uid: 990, gid: 991, open_files: 64, memory: 512M, processes: 9 }
   ca:
     source: exec:/usr/lib/providers/ca
+  files:
+    source: builtin/file
+    config: { root: /srv }
 "#;
     let (providers, faults, _) = read(text);
     assert!(faults.list().is_empty(), "{:?}", faults.list());
-    let [dns, ca] = providers.as_slice() else { panic!("{providers:?}") };
+    let [dns, ca, files] = providers.as_slice() else { panic!("{providers:?}") };
     assert_eq!(dns.program, Path::new("/etc/q/./bin/provider-dns"), "relative to the file");
     assert_eq!(ca.program, Path::new("/usr/lib/providers/ca"));
+    assert_eq!((files.builtin.as_deref(), dns.builtin.as_ref()), (Some("file"), None));
+    assert!(ca.confine.is_empty());
+    assert_eq!(
+        dns.confine,
+        ProviderConfine {
+            no_new_privileges: true,
+            uid: Some(990),
+            gid: Some(991),
+            open_files: Some(64),
+            memory: Some(512 << 20),
+            processes: Some(9),
+        }
+    );
     assert_eq!(dns.sha256.unwrap()[31], 0x1f);
     assert_eq!(
         quartermaster_proto::provider::Value::Object(dns.config.clone()).to_json(),
@@ -93,7 +110,18 @@ fn what_cannot_be_is_told_with_its_key() {
         ("    env: {pass: [CREDENTIALS_*]}\n", "providers.dns.env.pass[0]", "never reaches", BASE),
         ("    config: 3\n", "providers.dns.config", "a map", BASE),
         ("", "providers.a b", "no name", "providers: {a b: {source: exec:x}}\n"),
-        ("", "providers.a.source", "names no program", "providers: {a: {source: builtin/x}}\n"),
+        ("", "providers.a.source", "no builtin provider", "providers: {a: {source: builtin/x}}\n"),
+        ("", "providers.a.source", "names no program", "providers: {a: {source: file}}\n"),
+        ("", "providers.a.wrapper", "no program", "providers: {a: {source: builtin/file, wrapper: [x]}}\n"),
+        (
+            "",
+            "providers.a.confine",
+            "no program",
+            "providers: {a: {source: builtin/file, confine: {uid: 1}}}\n",
+        ),
+        ("    confine: {memory: 1}\n", "providers.dns.confine.memory", "512M", BASE),
+        ("    confine: {uid: 4294967295}\n", "providers.dns.confine.uid", "between 0 and", BASE),
+        ("    confine: {umask: 1}\n", "providers.dns.confine.umask", "no such key", BASE),
         ("", "providers.a", "no source", "providers: {a: {instances: 1}}\n"),
         ("", "providers.a", "twice", "providers: {a: {source: exec:x}, a: {source: exec:y}}\n"),
     ];

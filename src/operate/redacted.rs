@@ -176,6 +176,7 @@ fn security(security: &Security) -> Value {
 fn provider(provider: &ProviderConfig) -> (String, Value) {
     let shown = json!({
         "program": provider.program,
+        "builtin": provider.builtin,
         "sha256": provider.sha256.map(hex::encode),
         "config": provider.config.keys().map(|key| (key.clone(), REDACTED.into())).collect::<serde_json::Map<_, _>>(),
         "instances": provider.instances,

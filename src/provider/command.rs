@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{check, lock, replay, schema, wrap};
+use super::{builtin, check, confined, lock, replay, schema, wrap};
 use crate::cli::out::Out;
 use crate::exit::Exit;
 
@@ -15,14 +15,23 @@ pub enum ProviderCommand {
     Schema(schema::Args),
     /// Serve an older helper, which is a process for each call, as a provider
     Wrap(wrap::Args),
+    /// Serve a builtin provider as a process of its own, for other hosts and for tests
+    Builtin(builtin::Args),
     /// Answer as a recorded provider did
     Replay(replay::Args),
     /// Write down the digests of providers, or compare them with those written down
     Lock(lock::Args),
+    /// Give up rights, then become another program
+    #[command(hide = true)]
+    Confined(confined::Args),
 }
 
 /// Does what was said.
 pub fn run(command: &ProviderCommand, out: &mut Out) -> Exit {
+    if let ProviderCommand::Confined(args) = command {
+        // While there is one thread only.
+        return confined::run(args);
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -40,6 +49,13 @@ pub fn run(command: &ProviderCommand, out: &mut Out) -> Exit {
             runtime.shutdown_background();
             exit
         }
+        ProviderCommand::Builtin(args) => {
+            let local = tokio::task::LocalSet::new();
+            let exit = local.block_on(&runtime, builtin::run(args, out));
+            runtime.shutdown_background();
+            exit
+        }
+        ProviderCommand::Confined(args) => confined::run(args),
         ProviderCommand::Replay(args) => replay::run(args),
         ProviderCommand::Lock(args) => runtime.block_on(lock::run(args, out)),
     }

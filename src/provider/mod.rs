@@ -1,6 +1,8 @@
 //! `quartermaster provider …`: is this binary a good provider, what does it declare, which digest has it.
+mod builtin;
 mod check;
 mod command;
+mod confined;
 mod lock;
 mod program;
 mod replay;
@@ -9,5 +11,6 @@ mod trace;
 mod wrap;
 
 pub use command::{ProviderCommand, run};
+pub use confined::launcher;
 pub(crate) use program::explained;
 pub use trace::{From, TraceError, TraceFile, Traced};

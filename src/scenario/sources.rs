@@ -45,15 +45,6 @@ fn source(name: &str, provider: &Provider, folder: &Path, faults: &mut Faults) -
         faults.error(line, format!("`config` is not supported here: write a block `provider \"{name}\"`"));
         return None;
     }
-    let builtin =
-        settings.get("source").and_then(Value::as_str).is_some_and(|text| text.starts_with("builtin/"));
-    if builtin {
-        faults.error(
-            provider.line,
-            format!("the provider `{name}`: builtin providers are not supported, only exec:PATH"),
-        );
-        return None;
-    }
     // On the command line a provider inherits the environment, as from a shell (provider.md D11).
     let mut env = settings.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
     env.entry("mode".to_owned()).or_insert_with(|| "inherit".into());

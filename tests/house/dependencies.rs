@@ -119,13 +119,15 @@ const KEEPERS: [(&str, &[&str], &str); 7] = [
     ("tokio::fs", &["actors/src/vault/"], "files belong to the vault"),
     (
         "std::fs",
-        // Two read what the kernel says of processes, which is no file of anybody's; one a program before it is started.
+        // Two read what the kernel says of processes, which is no file of anybody's; one a program before it is
+        // started; and one builtin provider is there to write files.
         &[
             "actors/src/vault/",
             "actors/src/journal/",
             "actors/src/child/procfs.rs",
             "actors/src/metrics/process.rs",
             "actors/src/provider/pin.rs",
+            "actors/src/builtin/folder.rs",
         ],
         "files belong to the vault, the state folder to the journal",
     ),

@@ -29,7 +29,7 @@ fn check(program: &Path, arguments: &[&str]) -> (Vec<(String, String)>, i32, Str
 }
 
 #[track_caller]
-fn check_good(program: &Path, arguments: &[&str], untried: usize) {
+pub fn check_good(program: &Path, arguments: &[&str], untried: usize) {
     let (cases, code, shown) = check(program, arguments);
     assert_eq!(code, 0, "{shown}");
     assert!(cases.len() >= 18, "{shown}");

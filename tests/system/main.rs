@@ -61,6 +61,7 @@ mod prove_flood;
 mod prove_signals;
 mod prove_site;
 mod prove_supervision;
+mod steps_builtin;
 mod steps_site;
 mod steps_undo;
 mod support_works;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quartermaster_proto::provider::{HostCode, Limits, ProviderError, Schema, Value};
 
 use super::error::{CallError, Outcome};
-use super::probe::Probed;
+use super::probe::{Probed, known};
 use super::process::{command, untrusted};
 use super::settings::ProviderSettings;
 use crate::child::{Ending, Orphans, RunError, RunLimits, execute};
@@ -20,6 +20,9 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Asks a program for its schema by `describe`. Nothing is configured, nothing executed, no secret handed out.
 pub async fn probe_by_describe(settings: &ProviderSettings, orphans: &Orphans) -> Result<Probed, CallError> {
+    if let Some(builtin) = settings.builtin {
+        return known(settings, builtin);
+    }
     let (trust, program) = (settings.trust.clone(), settings.program.clone());
     let failed = |code, what: &str| {
         let message = format!("provider `{}`, describe: {what}", settings.name);

@@ -13,6 +13,7 @@ mod error;
 mod fact;
 mod frames;
 mod handle;
+mod inside;
 mod masks;
 mod messages;
 mod open;

@@ -9,6 +9,7 @@ use super::error::{CallError, Outcome};
 use super::pin::Digest;
 use super::process::{command, untrusted};
 use super::settings::ProviderSettings;
+use crate::builtin::Builtin;
 use crate::child::{Ending, Orphans, RunError, RunLimits, execute};
 
 /// The most the program may print, in bytes.
@@ -29,8 +30,11 @@ pub struct Probed {
     pub printed: Vec<u8>,
 }
 
-/// Asks a program for its schema. Nothing is configured, nothing executed, no secret handed out.
+/// Asks a program for its schema. Nothing is configured, nothing executed, no secret handed out. A builtin's is known.
 pub async fn probe(settings: &ProviderSettings, orphans: &Orphans) -> Result<Probed, CallError> {
+    if let Some(builtin) = settings.builtin {
+        return known(settings, builtin);
+    }
     let (trust, program) = (settings.trust.clone(), settings.program.clone());
     let verified = tokio::task::spawn_blocking(move || trust.verify(&program))
         .await
@@ -81,6 +85,13 @@ pub async fn probe(settings: &ProviderSettings, orphans: &Orphans) -> Result<Pro
         digest: verified.digest,
         printed: run.stdout.to_vec(),
     })
+}
+
+pub(super) fn known(settings: &ProviderSettings, builtin: Builtin) -> Result<Probed, CallError> {
+    let printed = builtin.schema_text().as_bytes().to_vec();
+    let read = Schema::from_probe(&printed)
+        .map_err(|error| failed(settings, HostCode::BadSchema, &ProviderError::from(error).message))?;
+    Ok(Probed { schema: Arc::new(read.value), warnings: read.warnings, digest: None, printed })
 }
 
 fn failed(settings: &ProviderSettings, code: HostCode, what: &str) -> CallError {

@@ -10,8 +10,7 @@ use actix::Addr;
 use bytes::Bytes;
 use quartermaster_proto::provider::{HostCode, Lines, Overlong};
 use rustix::process::Signal;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
@@ -21,6 +20,7 @@ use super::conversation::{Event, Outgoing};
 use super::effect::ProcessId;
 use super::error::{CallError, Outcome};
 use super::fact::Happening;
+use super::inside::{Inside, InsidePipes};
 use super::messages::{Heard, ProcessStarted};
 use super::pin::{TrustError, Verified};
 use super::settings::ProviderSettings;
@@ -31,9 +31,16 @@ use crate::text::causes;
 /// Bytes taken from a pipe at once.
 const CHUNK: usize = 64 * 1024;
 
-/// A process that has just been started.
+/// A process that has just been started, or a builtin in its place.
 #[derive(Debug)]
-pub struct Process {
+pub enum Process {
+    Child(Box<Child>),
+    Inside(Inside, InsidePipes),
+}
+
+/// A process with its pipes, and what it was started as.
+#[derive(Debug)]
+pub struct Child {
     leader: Leader,
     pipes: Pipes,
     mark: RunMark,
@@ -42,6 +49,10 @@ pub struct Process {
 
 /// Sees whether the program may be started, and starts it.
 pub async fn start(settings: Arc<ProviderSettings>, orphans: Orphans) -> Result<Process, CallError> {
+    if let Some(builtin) = settings.builtin {
+        let (inside, pipes) = Inside::start(builtin, &settings, orphans);
+        return Ok(Process::Inside(inside, pipes));
+    }
     let verifying = Arc::clone(&settings);
     let verified = tokio::task::spawn_blocking(move || verifying.trust.verify(&verifying.program))
         .await
@@ -55,7 +66,7 @@ pub async fn start(settings: Arc<ProviderSettings>, orphans: Orphans) -> Result<
         let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         failed(&settings, &format!("{} could not be started: {error}{hint}", settings.program.display()))
     })?;
-    Ok(Process { leader, pipes, mark, verified })
+    Ok(Process::Child(Box::new(Child { leader, pipes, mark, verified })))
 }
 
 /// What is started: the program or the command in front of it, and the variables that are always set.
@@ -100,23 +111,38 @@ pub fn untrusted(settings: &ProviderSettings, error: &TrustError) -> CallError {
 /// Whom or what a process's words are about.
 type About = Rc<RefCell<Option<Arc<str>>>>;
 
+/// What runs.
+#[derive(Debug)]
+enum Body {
+    // In this order: the run has ended when its process has, and only then may its program go.
+    Child { leader: Rc<Leader>, _mark: RunMark, _verified: Verified },
+    Inside(Rc<Inside>),
+}
+
+impl Body {
+    fn signal(&self, signal: Signal) {
+        match self {
+            Self::Child { leader, .. } => leader.signal(signal),
+            // There is nothing that could go on after it.
+            Self::Inside(inside) => inside.end(),
+        }
+    }
+}
+
 /// A process with the tasks that serve it. Dropping it kills its group.
 #[derive(Debug)]
 pub struct Running {
     input: Option<(mpsc::Sender<Outgoing>, AbortHandle)>,
     stderr: Rc<RefCell<Stderr>>,
     about: About,
-    leader: Rc<Leader>,
     _tasks: JoinSet<()>,
-    // In this order: the run has ended when its process has, and only then may its program go.
-    _mark: RunMark,
-    _verified: Verified,
+    body: Body,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         // The task that waits for its end lets go of it only when the runtime comes to it.
-        self.leader.signal(Signal::KILL);
+        self.body.signal(Signal::KILL);
     }
 }
 
@@ -130,15 +156,11 @@ impl Running {
         max_frame: usize,
         say: impl Fn(Happening) + 'static,
     ) -> Self {
-        let Process { leader, pipes, mark, verified } = process;
-        let leader = Rc::new(leader);
         let stderr = Rc::new(RefCell::new(stderr));
         let about = About::default();
         let mut tasks = JoinSet::new();
-        let hear = |runner: &Addr<ProviderRunner>| Ear { runner: runner.clone(), number };
+        let hear = || Ear { runner: runner.clone(), number };
         let (sender, frames) = mpsc::channel(1);
-        let writing = tasks.spawn_local(write(pipes.stdin, frames, hear(runner)));
-        tasks.spawn_local(read(pipes.stdout, max_frame, hear(runner)));
         let said = {
             let about = Rc::clone(&about);
             move |said: Said| {
@@ -146,17 +168,28 @@ impl Running {
                 say(Happening::Said(number, Said { about, ..said }));
             }
         };
-        tasks.spawn_local(complain(pipes.stderr, Rc::clone(&stderr), hear(runner), said));
-        tasks.spawn_local(follow(Rc::clone(&leader), hear(runner)));
-        Self {
-            input: Some((sender, writing)),
-            stderr,
-            about,
-            leader,
-            _tasks: tasks,
-            _mark: mark,
-            _verified: verified,
+        let (writing, body);
+        match process {
+            Process::Child(child) => {
+                let Child { leader, pipes, mark, verified } = *child;
+                let leader = Rc::new(leader);
+                writing = tasks.spawn_local(write(pipes.stdin, frames, hear()));
+                tasks.spawn_local(read(pipes.stdout, max_frame, hear()));
+                tasks.spawn_local(complain(pipes.stderr, Rc::clone(&stderr), hear(), said));
+                tasks.spawn_local(follow(Rc::clone(&leader), hear()));
+                body = Body::Child { leader, _mark: mark, _verified: verified };
+            }
+            Process::Inside(inside, pipes) => {
+                writing = tasks.spawn_local(write(pipes.stdin, frames, hear()));
+                tasks.spawn_local(read(pipes.stdout, max_frame, hear()));
+                tasks.spawn_local(complain(pipes.stderr, Rc::clone(&stderr), hear(), said));
+                let inside = Rc::new(inside);
+                let (followed, ear) = (Rc::clone(&inside), hear());
+                tasks.spawn_local(async move { ear.tell(Event::Exited(followed.ended().await)).await });
+                body = Body::Inside(inside);
+            }
         }
+        Self { input: Some((sender, writing)), stderr, about, _tasks: tasks, body }
     }
 
     /// Hands a frame to the writer. There is never more than one, so there is always room.
@@ -176,7 +209,7 @@ impl Running {
 
     /// Sends a signal to its group.
     pub fn signal(&self, signal: Signal) {
-        self.leader.signal(signal);
+        self.body.signal(signal);
     }
 
     /// Whom or what its words are about from now on.
@@ -207,7 +240,7 @@ impl Ear {
     }
 }
 
-async fn write(mut pipe: ChildStdin, mut frames: mpsc::Receiver<Outgoing>, ear: Ear) {
+async fn write(mut pipe: impl AsyncWrite + Unpin, mut frames: mpsc::Receiver<Outgoing>, ear: Ear) {
     while let Some(frame) = frames.recv().await {
         let mut rest = frame.bytes.as_slice();
         while !rest.is_empty() {
@@ -223,7 +256,7 @@ async fn write(mut pipe: ChildStdin, mut frames: mpsc::Receiver<Outgoing>, ear: 
     }
 }
 
-async fn read(mut pipe: ChildStdout, max_frame: usize, ear: Ear) {
+async fn read(mut pipe: impl AsyncRead + Unpin, max_frame: usize, ear: Ear) {
     let mut lines = Lines::new(max_frame, Overlong::Refuse);
     let mut chunk = vec![0; CHUNK];
     loop {
@@ -248,7 +281,12 @@ async fn read(mut pipe: ChildStdout, max_frame: usize, ear: Ear) {
     ear.tell(Event::OutputClosed).await;
 }
 
-async fn complain(mut pipe: ChildStderr, stderr: Rc<RefCell<Stderr>>, ear: Ear, mut said: impl FnMut(Said)) {
+async fn complain(
+    mut pipe: impl AsyncRead + Unpin,
+    stderr: Rc<RefCell<Stderr>>,
+    ear: Ear,
+    mut said: impl FnMut(Said),
+) {
     let mut chunk = vec![0; CHUNK];
     loop {
         let read = pipe.read(&mut chunk).await.unwrap_or(0);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use quartermaster_proto::provider::{AnyEncoding, Members, Schema};
 
 use super::pin::Trust;
+use crate::builtin::Builtin;
 
 /// The most a frame may have, in bytes, either way (provider.md D2).
 pub const DEFAULT_MAX_FRAME: usize = 16 * 1024 * 1024;
@@ -25,6 +26,8 @@ pub struct ProviderSettings {
     pub name: String,
     /// The program; an absolute path.
     pub program: PathBuf,
+    /// A provider that is part of this program; then nothing is started, and what is said of the program means nothing.
+    pub builtin: Option<Builtin>,
     /// Its arguments; those of this protocol have none, but a program may serve in several ways.
     pub arguments: Vec<OsString>,
     /// A command put in front of the program: a sandbox tool and its arguments.
@@ -75,6 +78,7 @@ impl ProviderSettings {
         Self {
             name: name.into(),
             program: program.into(),
+            builtin: None,
             arguments: Vec::new(),
             wrapper: Vec::new(),
             trust: Trust::default(),
@@ -96,6 +100,13 @@ impl ProviderSettings {
             install_hint: None,
             probed: None,
         }
+    }
+}
+
+impl ProviderSettings {
+    /// Settings of this builtin with every limit at its default.
+    pub fn builtin(name: impl Into<String>, builtin: Builtin) -> Self {
+        Self { builtin: Some(builtin), ..Self::new(name, PathBuf::new()) }
     }
 }
 

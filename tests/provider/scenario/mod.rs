@@ -1,5 +1,7 @@
 //! `quartermaster plan`, `apply` and `undo`, on a provider of made-up things.
 mod applied;
+mod builtin;
+mod confined;
 mod interrupted;
 mod killed;
 mod planned;
