@@ -89,11 +89,7 @@ pub enum Command {
     /// Keep the mesh's secrets and hand each to whom the plans name
     Vault(node::VaultArgs),
     /// Set up and look at the mesh that machines' files are filled from
-    Mesh {
-        /// What to do.
-        #[command(subcommand)]
-        command: node::MeshCommand,
-    },
+    Mesh(node::MeshArgs),
     /// Run a fleet of emulated Choria servers
     Emulate(emulate::Args),
     /// Show everything at work on this machine
@@ -192,7 +188,10 @@ fn dispatch(cli: &Cli) -> Exit {
         Command::Node { command } => node::node(command, &mut out),
         Command::Engine(args) => node::engine(args, &cli.log, &mut out),
         Command::Vault(args) => node::vault(args, &cli.log, &mut out),
-        Command::Mesh { command } => node::mesh(command, &mut out),
+        Command::Mesh(args) => {
+            for_people(&cli.log);
+            node::mesh(args, &mut out)
+        }
         Command::Emulate(args) => {
             for_people(&cli.log);
             emulate::run(args)

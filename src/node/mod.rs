@@ -7,5 +7,5 @@ mod vault;
 
 pub use client::{NodeCommand, node};
 pub use engine::{EngineArgs, EngineCommand, engine};
-pub use mesh::{MeshCommand, mesh};
+pub use mesh::{MeshArgs, MeshCommand, mesh};
 pub use vault::{SocketArgs, StoreArgs, VaultArgs, VaultCommand, vault};

@@ -1,4 +1,4 @@
-//! `quartermaster mesh …`: what an operator of the mesh sets up and looks at.
+//! `quartermaster mesh accounts`: the table of who may publish and hear what.
 
 use quartermaster_node::mesh::{User, configuration};
 use quartermaster_proto::mesh::accounts::Account;
@@ -7,24 +7,20 @@ use serde::Serialize;
 use crate::cli::out::{Out, say};
 use crate::exit::Exit;
 
-/// `quartermaster mesh …`.
-#[derive(Debug, Clone, clap::Subcommand)]
-pub enum MeshCommand {
-    /// Print what each account may publish and hear: the broker's configuration, or a table for scripts
-    Accounts {
-        /// Accounts, each with the public key it logs in with: `provisioner.web1=UABC...`. With --json keys may be left out
-        #[arg(value_name = "ACCOUNT[=NKEY]", required = true)]
-        accounts: Vec<String>,
-        /// Print the table as JSON instead of the broker's configuration
-        #[arg(long)]
-        json: bool,
-    },
+/// Arguments of `quartermaster mesh accounts`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct AccountsArgs {
+    /// Accounts, each with the public key it logs in with: `provisioner.web1=UABC...`. With --json keys may be left out
+    #[arg(value_name = "ACCOUNT[=NKEY]", required = true)]
+    accounts: Vec<String>,
+    /// Print the table as JSON instead of the broker's configuration
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the verb.
-pub fn mesh(command: &MeshCommand, out: &mut Out) -> Exit {
-    let MeshCommand::Accounts { accounts, json } = command;
-    match listed(accounts, *json) {
+pub(super) fn accounts(args: &AccountsArgs, out: &mut Out) -> Exit {
+    match listed(&args.accounts, args.json) {
         Ok(text) => {
             out.text(&text);
             Exit::Success

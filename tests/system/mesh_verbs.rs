@@ -1,0 +1,195 @@
+//! `quartermaster mesh …` from an empty folder to a machine's module, against a real broker that lets in whom the folder says.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use super::support::BrokerOptions;
+
+/// An operator's machine: a folder of keys, a catalogue, and the broker.
+struct Operator {
+    dir: tempfile::TempDir,
+    servers: Option<String>,
+}
+
+impl Operator {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap(), servers: None }
+    }
+
+    fn at(&self, rest: &str) -> PathBuf {
+        self.dir.path().join(rest)
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quartermaster"));
+        command.arg("mesh").args(line.split(' ')).arg("--site").arg(self.at("mesh"));
+        if let Some(servers) = &self.servers {
+            command.args(["--servers", servers]);
+        }
+        command.env_remove("QM_MESH_SERVERS").current_dir(self.dir.path()).stdin(Stdio::null());
+        command.output().unwrap()
+    }
+
+    /// Runs a verb that must end with this code; what it printed and what it said.
+    #[track_caller]
+    fn ends(&self, line: &str, code: i32) -> (String, String) {
+        let output = self.run(line);
+        let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(output.status.code(), Some(code), "mesh {line}\n{out}{err}");
+        (out, err)
+    }
+
+    #[track_caller]
+    fn done(&self, line: &str) -> String {
+        self.ends(line, 0).0
+    }
+
+    #[track_caller]
+    fn json(&self, line: &str) -> Value {
+        let text = self.done(&format!("{line} --json"));
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    #[track_caller]
+    fn fails(&self, line: &str, code: i32, says: &str) {
+        let (out, err) = self.ends(line, code);
+        assert!(err.contains(says), "mesh {line}\n{out}{err}");
+    }
+
+    fn options(&self) -> BrokerOptions {
+        BrokerOptions::new().jetstream().extra(&std::fs::read_to_string(self.at("mesh/broker.conf")).unwrap())
+    }
+
+    fn module(&self, name: &str, file: &str, template: &str) {
+        let folder = self.at("catalogue").join(name);
+        std::fs::create_dir_all(folder.join("templates")).unwrap();
+        std::fs::write(folder.join("module.json"), file).unwrap();
+        std::fs::write(folder.join("templates/a"), template).unwrap();
+    }
+}
+
+const WEB: &str = r#"{"files":[{"path":"/etc/web.conf","template":"a","owner-at-runtime":"owned"}],
+  "provisions":[{"provision":"sql","provider":"db","credential":"pair","name":"pw"}]}"#;
+const DB: &str = r#"{"files":[{"path":"/etc/db.json","template":"a","owner-at-runtime":"owned","mode":"0600"}],"provides":["sql"]}"#;
+
+/// Keys, then a broker that was started with them, then buckets; a second time nothing is made.
+#[test]
+fn a_mesh_begins_with_an_empty_folder() {
+    let mut operator = Operator::new();
+    operator.fails("node add web1", 4, "is no folder of a mesh: `quartermaster mesh init` makes one");
+    let first = operator.json("init");
+    assert!(first["pin"].as_str().unwrap().starts_with('U'), "{first}");
+    operator.fails("report", 1, "where is the broker?");
+    operator.done("node add web1 --provider db");
+    let Some(broker) = operator.options().start() else { return };
+    operator.servers = Some(broker.url());
+    let made = operator.json("init --box-key KEY");
+    assert_eq!(made["pin"], first["pin"]);
+    assert_eq!(
+        (made["made"].as_array().unwrap().len(), made["registered"].as_array().unwrap().len()),
+        (8, 13)
+    );
+    operator.servers = None;
+    let again = operator.json("init");
+    assert_eq!(again["registered"], json!([]), "what it was told the first time is remembered");
+    assert!(again["made"].as_array().unwrap().iter().all(|made| made["new"] == false), "{again}");
+    assert_eq!(operator.json("show"), json!({"modules": [], "registry": []}));
+    drop(broker);
+    operator.fails("show", 5, "cannot be reached");
+}
+
+/// T38, D31: checked, published, assigned, given its values, bound, looked at, and taken off.
+#[test]
+fn a_module_goes_from_the_catalogue_to_a_machine() {
+    let mut operator = Operator::new();
+    operator.done("init");
+    operator.done("node add web1");
+    operator.done("node add db1 --provider db");
+    let Some(broker) = operator.options().start() else { return };
+    operator.servers = Some(broker.url());
+    operator.done("init");
+    operator.module("web", WEB, "port ${config:port} ${bound:sql:host} ${port:admin} ${secret:pw}\n");
+    operator.module("db", DB, "${consumers:sql}");
+    let checked = operator.json("check catalogue");
+    assert_eq!((&checked["ok"], checked["files"].as_array().unwrap().len()), (&json!(true), 2), "{checked}");
+
+    // What the catalogue refuses reaches no machine.
+    operator.module("bad", &DB.replace("0600", "0640"), "${consumers:sql}");
+    operator.ends("check catalogue/bad", 1);
+    operator.fails(
+        "assign db1 db --module catalogue/bad/module.json --templates catalogue/bad/templates",
+        1,
+        "refused: ",
+    );
+    operator.fails("assign web1 web --module catalogue/web/module.json", 1, "where do the templates lie?");
+    operator.fails("assign web1 web --module catalogue/none.json", 4, "none.json");
+    operator.ends("assign web1 web --module catalogue/web/module.json --set x.y=1", 2);
+    assert_eq!(operator.json("show")["modules"], json!([]));
+
+    let published = operator.json("publish catalogue/web/templates");
+    assert_eq!(operator.json("publish catalogue/web/templates")["new"], false);
+    let reference = published["reference"].as_str().unwrap();
+    assert!(reference.starts_with("nats-object:mesh-templates/web-"), "{published}");
+    let assigned = operator.json(&format!(
+        "assign web1 web --module catalogue/web/module.json --templates {reference} --set port.admin=81"
+    ));
+    assert_eq!(assigned["digest"], published["digest"]);
+    operator.done("assign db1 db --module catalogue/db/module.json --templates catalogue/db/templates");
+    operator.done("assign db1 bare");
+
+    operator.done("config set web1 web port 3000");
+    operator.done("config set web1 web name a-b");
+    operator.fails("config set web1 web port null", 1, "config unset");
+    operator.done("config unset web1 web name");
+    operator.done(r#"bind web1 web sql {"state":"bound","values":{"host":"db1.example"}}"#);
+    operator.done("bind web1 web sql --refuse full");
+    operator.done("bind web1 web sql --remove");
+    operator.fails("bind web1 web other --remove", 1, "no plan of web on web1 has the provision `other`");
+    operator.fails("bind web1 web sql {}", 1, "state: ");
+
+    let shown = operator.json("show web1 web");
+    let web = &shown["modules"][0];
+    assert_eq!(web["provisioning"]["placement"]["port"]["admin"], 81, "{web}");
+    assert_eq!(
+        (&web["disbelieved"], &web["fault"], &web["serial"]),
+        (&Value::Null, &Value::Null, &assigned["serial"])
+    );
+    assert!(operator.done("show").contains("not filled"), "the one without a plan");
+    assert!(operator.done("show db1 db").contains("provides   sql"));
+    operator.ends("show web1 none", 1);
+    assert_eq!((operator.json("report"), operator.json("needs")), (json!([]), json!([])));
+
+    operator.done("unassign web1 web");
+    operator.fails("unassign web1 web", 1, "web is not assigned to web1");
+}
+
+/// Where `node rotate` and `remove` gave the broker other keys, the old ones open nothing any more.
+#[test]
+fn a_machine_that_is_shut_out_stays_out() {
+    let mut operator = Operator::new();
+    operator.done("init");
+    operator.done("node add db1 --provider db");
+    let Some(mut broker) = operator.options().start() else { return };
+    operator.servers = Some(broker.url());
+    operator.done("init");
+    operator.module("db", DB, "${consumers:sql}");
+    operator.done("assign db1 db --module catalogue/db/module.json --templates catalogue/db/templates");
+    let bound = "bind web1 web sql --refuse full --provider db";
+    operator.done(bound);
+    let old = std::fs::read(operator.at("mesh/accounts/provider.db1.db")).unwrap();
+    operator.done("node rotate db1");
+    operator.fails(bound, 5, "does not let provider.db1.db in");
+    broker.restart_with(operator.options());
+    operator.servers = Some(broker.url());
+    operator.done(bound);
+    operator.done("node remove db1");
+    operator.fails(bound, 4, "node add NODE --provider MODULE");
+    operator.fails("node remove db1", 1, "has no account here");
+    std::fs::write(operator.at("mesh/accounts/provider.db1.db"), old).unwrap();
+    operator.fails(bound, 5, "does not let provider.db1.db in");
+    operator.fails("node add a/b", 2, "the machine's name");
+    let seeds = |path: &Path| std::fs::read_to_string(path).unwrap().contains("nkey: S");
+    assert!(!seeds(&operator.at("mesh/broker.conf")), "the broker is told public keys alone");
+}
