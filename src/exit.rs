@@ -27,6 +27,8 @@ pub enum Exit {
     Refused,
     /// 9: a signal ended it before all was done.
     Interrupted,
+    /// 75: another client of the node side holds the seat of this machine.
+    Taken,
     /// 78: a program of the node side cannot work as it is configured, and starting it again changes nothing.
     Unusable,
 }
@@ -45,6 +47,7 @@ impl Exit {
             Self::NoInstance => 7,
             Self::Refused => 8,
             Self::Interrupted => 9,
+            Self::Taken => 75,
             Self::Unusable => 78,
         }
     }

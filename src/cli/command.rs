@@ -24,7 +24,7 @@ const PEER_NAME: &str = "choria-provisioner";
     after_help = "Exit codes: 0 done, 1 could not go on, 2 wrong command line, 3 wrong configuration file, \
 4 a file or program it names is missing or unusable, 5 no broker, 6 done but not all of it succeeded, 7 no instance answered, \
 8 every instance refused, 9 a signal ended it, \
-78 not usable as it is configured (node side).\n\
+75 another client holds the seat of this machine, 78 not usable as it is configured (node side).\n\
 Started under the name choria-provisioner, it takes the command line of the Choria Provisioner."
 )]
 pub struct Cli {
@@ -78,12 +78,8 @@ pub enum Command {
     Apply(scenario::ApplyArgs),
     /// Take back what a run has done, by its record
     Undo(scenario::UndoArgs),
-    /// Work on what fills this machine's files
-    Node {
-        /// What to do.
-        #[command(subcommand)]
-        command: node::NodeCommand,
-    },
+    /// Keep this machine's files filled from the bus
+    Node(Box<node::NodeArgs>),
     /// Write this machine's files as the mesh declares them
     Engine(node::EngineArgs),
     /// Keep the mesh's secrets and hand each to whom the plans name
@@ -185,7 +181,7 @@ fn dispatch(cli: &Cli) -> Exit {
             for_people(&cli.log);
             scenario::undo(args, out)
         }
-        Command::Node { command } => node::node(command, &mut out),
+        Command::Node(args) => node::node(args, &cli.log, &mut out),
         Command::Engine(args) => node::engine(args, &cli.log, &mut out),
         Command::Vault(args) => node::vault(args, &cli.log, &mut out),
         Command::Mesh(args) => {

@@ -1,48 +1,96 @@
 //! `quartermaster node …`: the client that keeps a machine's files filled.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use quartermaster_node::offline::{
-    Findings, OfflineError, check_plan, check_template, read_file, read_templates,
-};
-use serde::Serialize;
+use quartermaster_node::client::service::{self, NodeError, NodeMetrics, Running, Settings};
+use quartermaster_proto::mesh::signature::PublicNkey;
 
-use super::serve::Chain;
+use super::numbers::Numbers;
+use super::offline::{NodeCheckArgs, check};
+use super::serve::{Chain, serve};
+use super::status::{NodeStatusArgs, status};
+use crate::cli::LogArgs;
 use crate::cli::out::{Out, say};
 use crate::exit::Exit;
+use crate::notify;
+
+/// The folder of the state where none is given.
+pub(super) const STATE: &str = "/var/lib/mesh-provisioner-client";
+/// The name of the credential among those that the service manager hands over.
+const CREDENTIAL: &str = "provisioner-broker";
+
+/// Arguments of `quartermaster node`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct NodeArgs {
+    /// What to do instead of running.
+    #[command(subcommand)]
+    pub command: Option<NodeCommand>,
+    /// This machine's name
+    #[arg(long, value_name = "NAME", required = true)]
+    pub node: Option<String>,
+    /// Brokers
+    #[arg(long, value_name = "HOST:PORT,...", required = true)]
+    pub servers: Option<String>,
+    /// Credentials file of this machine's account, read anew at every connect [default: provisioner-broker of the systemd
+    /// credentials]
+    #[arg(long, value_name = "FILE")]
+    pub credentials: Option<PathBuf>,
+    /// Public key of the controller; with one, nothing that is not signed with it is taken. May be given more than once
+    #[arg(long = "pin", value_name = "NKEY")]
+    pub pins: Vec<PublicNkey>,
+    /// The engine's socket
+    #[arg(long, value_name = "PATH", default_value = "/run/nox-mesh-host/fill.sock")]
+    pub socket: PathBuf,
+    /// Folder of cache, seat and memory
+    #[arg(long, value_name = "DIR", default_value = STATE)]
+    pub state: PathBuf,
+    /// Address on which numbers are told for Prometheus; none: nobody is told
+    #[arg(long, value_name = "HOST:PORT")]
+    pub metrics: Option<String>,
+    /// Run as root, for tests
+    #[arg(long)]
+    pub allow_root: bool,
+}
 
 /// `quartermaster node …`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum NodeCommand {
     /// Check a plan, or a template, without a broker: every fault with its place, line and placeholder
     Check(NodeCheckArgs),
-}
-
-/// Arguments of `quartermaster node check`.
-#[derive(Debug, Clone, clap::Args)]
-pub struct NodeCheckArgs {
-    /// A module's file or an assignment, as JSON; with --template a template
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// The plan's templates: the archive, or a folder of what goes into it
-    #[arg(long, value_name = "PATH", conflicts_with = "template")]
-    templates: Option<PathBuf>,
-    /// FILE is a template
-    #[arg(long)]
-    template: bool,
-    /// With --template: placeholders may have filters
-    #[arg(long, requires = "template")]
-    filters: bool,
-    /// Print what was found as JSON
-    #[arg(long)]
-    json: bool,
+    /// Show where each module stands, what it waits for and since when
+    Status(NodeStatusArgs),
+    /// Print the digest of a file as reports of files with a secret have it, under this machine's key
+    Digest {
+        /// The file
+        #[arg(value_name = "PATH")]
+        file: PathBuf,
+        /// The digest of a file without a secret
+        #[arg(long)]
+        plain: bool,
+        /// Folder of the client's state
+        #[arg(long, value_name = "DIR", default_value = STATE)]
+        state: PathBuf,
+    },
 }
 
 /// Runs the verb.
-pub fn node(command: &NodeCommand, out: &mut Out) -> Exit {
-    let NodeCommand::Check(args) = command;
-    match look(args) {
-        Ok(findings) => show(&findings, args.json, out),
+pub fn node(args: &NodeArgs, log: &LogArgs, out: &mut Out) -> Exit {
+    match &args.command {
+        None => run(args, log),
+        Some(NodeCommand::Check(args)) => check(args, out),
+        Some(NodeCommand::Status(args)) => status(args, out),
+        Some(NodeCommand::Digest { file, plain, state }) => digest(state, file, *plain, out),
+    }
+}
+
+fn digest(state: &Path, file: &Path, is_plain: bool, out: &mut Out) -> Exit {
+    match service::digest_of(state, file, is_plain) {
+        Ok(digest) => {
+            out.text(&format!("{digest}\n"));
+            Exit::Success
+        }
         Err(error) => {
             say(&format!("error: {}\n", Chain(&error)));
             Exit::Files
@@ -50,40 +98,63 @@ pub fn node(command: &NodeCommand, out: &mut Out) -> Exit {
     }
 }
 
-fn look(args: &NodeCheckArgs) -> Result<Findings, OfflineError> {
-    let text = read_file(&args.file)?;
-    if args.template {
-        return Ok(check_template(&text, args.filters));
-    }
-    let templates = args.templates.as_deref().map(read_templates).transpose()?;
-    Ok(check_plan(&text, templates.as_ref()))
+fn run(args: &NodeArgs, log: &LogArgs) -> Exit {
+    let (Some(node), Some(servers)) = (args.node.clone(), args.servers.clone()) else { return Exit::Usage };
+    let handed =
+        || std::env::var_os("CREDENTIALS_DIRECTORY").map(|folder| Path::new(&folder).join(CREDENTIAL));
+    let settings = Settings {
+        node,
+        servers,
+        credentials: args.credentials.clone().or_else(handed).unwrap_or_else(|| CREDENTIAL.into()),
+        pins: args.pins.clone(),
+        socket: args.socket.clone(),
+        state: args.state.clone(),
+        allow_root: args.allow_root,
+    };
+    let metrics = match NodeMetrics::new() {
+        Ok(metrics) => metrics,
+        Err(error) => {
+            say(&format!("error: {error}\n"));
+            return Exit::Failure;
+        }
+    };
+    let numbers = match &args.metrics {
+        None => None,
+        Some(address) => match Numbers::bind(address, |registry| metrics.register(registry)) {
+            Ok(numbers) => Some(numbers),
+            Err(error) => {
+                say(&format!("error: {}\n", Chain(&error)));
+                return Exit::Unusable;
+            }
+        },
+    };
+    let exit = |error: &NodeError| match error {
+        error if error.is_taken() => Exit::Taken,
+        error if error.is_configuration() => Exit::Unusable,
+        _ => Exit::Failure,
+    };
+    let mut watched = None;
+    let begun = |running: Running| {
+        let told = running.clone();
+        watched = notify::Pulse::start(running.vital(), move || in_words(told.modules())).ok().flatten();
+        if let Some(numbers) = numbers {
+            numbers.tell(move || running.refresh_metrics());
+        }
+        notify::ready();
+    };
+    let work = |stop: std::pin::Pin<Box<dyn Future<Output = ()>>>| {
+        let stop = async move {
+            stop.await;
+            notify::stopping();
+        };
+        service::run(settings, metrics, Arc::new(crate::clock::now), begun, stop)
+    };
+    let exit = serve(log, work, exit);
+    drop(watched);
+    exit
 }
 
-/// What was found, as JSON.
-#[derive(Serialize)]
-struct Shown<'a> {
-    faults: &'a [String],
-    unknown: &'a [String],
-    needs: Vec<NeedShown<'a>>,
-}
-
-#[derive(Serialize)]
-struct NeedShown<'a> {
-    need: &'a str,
-    by: &'a [String],
-}
-
-fn show(findings: &Findings, json: bool, out: &mut Out) -> Exit {
-    let Findings { faults, unknown, needs } = findings;
-    if json {
-        let needs = needs.iter().map(|(need, by)| NeedShown { need, by }).collect();
-        let text = serde_json::to_string_pretty(&Shown { faults, unknown, needs }).unwrap_or_default();
-        out.text(&format!("{text}\n"));
-    } else {
-        let faults = faults.iter().map(|fault| format!("fault: {fault}\n"));
-        let unknown = unknown.iter().map(|place| format!("passed over: {place}: nobody knows this member\n"));
-        let needs = needs.iter().map(|(need, by)| format!("needs {need}, named by {}\n", by.join(", ")));
-        out.text(&faults.chain(unknown).chain(needs).collect::<String>());
-    }
-    if findings.faults.is_empty() { Exit::Success } else { Exit::Failure }
+/// For the service manager's status line.
+fn in_words((modules, applied): (i64, i64)) -> String {
+    format!("{applied} of {modules} modules applied")
 }

@@ -2,10 +2,13 @@
 mod client;
 mod engine;
 mod mesh;
+mod numbers;
+mod offline;
 mod serve;
+mod status;
 mod vault;
 
-pub use client::{NodeCommand, node};
+pub use client::{NodeArgs, NodeCommand, node};
 pub use engine::{EngineArgs, EngineCommand, engine};
 pub use mesh::{MeshArgs, MeshCommand, mesh};
 pub use vault::{SocketArgs, StoreArgs, VaultArgs, VaultCommand, vault};

@@ -159,6 +159,7 @@ pub fn node_stands_apart(tree: &Tree) -> Vec<Offence> {
     names(tree, "node/src/", rule, |_, path| {
         within(path, "quartermaster_actors")
             && !any(path, &["quartermaster_actors::supervise", "quartermaster_actors::link"])
+            && path != "quartermaster_actors::supervised"
     })
 }
 

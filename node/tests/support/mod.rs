@@ -19,6 +19,8 @@ use quartermaster_node::{
 use quartermaster_proto::mesh::accounts::Account;
 use tempfile::TempDir;
 
+pub mod machine;
+
 /// The nats-server, found or fetched once; none, and a line that says so, where that cannot be done. With `QM_REQUIRE_ALL=1` that
 /// is a failure.
 fn nats_server() -> Option<&'static Path> {

@@ -22,7 +22,7 @@ pub mod plan;
 pub mod registry;
 pub mod report;
 pub mod signature;
-mod stamp;
+pub mod stamp;
 pub mod token;
 pub mod value;
 pub mod vault;

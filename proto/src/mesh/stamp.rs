@@ -6,7 +6,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use crate::time::WallClock;
 
 /// Written to the millisecond; what no year of four digits holds is written as 1970.
-pub(super) fn text(moment: WallClock) -> String {
+pub fn text(moment: WallClock) -> String {
     let whole = i128::from(moment.nanos()).div_euclid(1_000_000) * 1_000_000;
     OffsetDateTime::from_unix_timestamp_nanos(whole)
         .unwrap_or(OffsetDateTime::UNIX_EPOCH)
@@ -15,7 +15,7 @@ pub(super) fn text(moment: WallClock) -> String {
 }
 
 /// Any RFC 3339 time whose nanoseconds since 1970 fit 64 bits.
-pub(super) fn read(text: &str) -> Option<WallClock> {
+pub fn read(text: &str) -> Option<WallClock> {
     let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     i64::try_from(moment.unix_timestamp_nanos()).ok().map(WallClock::from_nanos)
 }

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use super::folder::Publish;
 use crate::assigned::{Assigned, Follow, follow};
 use crate::client::bus::Bus;
+use crate::client::seen::SeenMark;
 use crate::engine::declaration::{Declaration, Declarations};
 use crate::engine::wire;
 
@@ -65,7 +66,7 @@ impl Actor for MirrorReader {
             bus: source.bus.clone(),
             node: Some(source.node.clone()),
             pins: source.pins.clone(),
-            seen: Some(source.state.join(SEEN)),
+            seen: SeenMark::File(source.state.join(SEEN)),
         };
         let reading = async move {
             let mut copy = Copy::of(source);

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::assigned::{Assigned, Follow, follow};
 use crate::client::bus::Bus;
+use crate::client::seen::SeenMark;
 use crate::vault::{Mirror, Operation, Vault, VaultError};
 
 /// Its mailbox: pings, and nothing else.
@@ -118,8 +119,12 @@ impl Actor for VaultServer {
         ctx.set_mailbox_capacity(MAILBOX);
         let (bus, shared) = (self.bus.clone(), Arc::clone(&self.shared));
         let (out, told) = mpsc::channel(LANE);
-        let what =
-            Follow { bus: bus.clone(), node: None, pins: self.pins.clone(), seen: Some(self.seen.clone()) };
+        let what = Follow {
+            bus: bus.clone(),
+            node: None,
+            pins: self.pins.clone(),
+            seen: SeenMark::File(self.seen.clone()),
+        };
         let all = async move {
             let ((), (), (), ()) = futures::join!(
                 follow(what, out),
