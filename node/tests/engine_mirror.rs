@@ -77,6 +77,7 @@ impl Site {
                 pins: vec![PublicNkey::user(key)],
             },
             user_units: false,
+            metrics: None,
         };
         let (stop, stopped) = oneshot::channel();
         let ended = actix::spawn(run(settings, async move {

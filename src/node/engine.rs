@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quartermaster_node::client::bus::BusSettings;
-use quartermaster_node::engine::service::{self, EngineError, Settings, Source, Status};
+use quartermaster_node::engine::service::{self, EngineError, EngineMetrics, Settings, Source, Status};
 use quartermaster_proto::mesh::accounts::Account;
 use quartermaster_proto::mesh::signature::PublicNkey;
 
+use super::numbers::{Numbers, NumbersError};
 use super::serve::{Chain, serve};
 use crate::cli::LogArgs;
 use crate::cli::out::{Out, say};
@@ -56,6 +57,9 @@ pub struct EngineArgs {
     /// Tell units of the user's own service manager instead of the machine's
     #[arg(long)]
     pub user_units: bool,
+    /// Address on which numbers are told for Prometheus; none: nobody is told
+    #[arg(long, value_name = "HOST:PORT")]
+    pub metrics: Option<String>,
 }
 
 /// `quartermaster engine …`.
@@ -90,6 +94,17 @@ pub fn engine(args: &EngineArgs, log: &LogArgs, out: &mut Out) -> Exit {
         },
         (None, None) => return Exit::Usage,
     };
+    let told = args.metrics.as_deref().map(|address| {
+        let metrics = EngineMetrics::new()?;
+        Ok::<_, NumbersError>((Numbers::bind(address, |registry| metrics.register(registry))?, metrics))
+    });
+    let (numbers, metrics) = match told.transpose() {
+        Ok(told) => told.unzip(),
+        Err(error) => {
+            say(&format!("error: {}\n", Chain(&error)));
+            return Exit::Unusable;
+        }
+    };
     let settings = Settings {
         node,
         state: args.state.clone(),
@@ -99,9 +114,19 @@ pub fn engine(args: &EngineArgs, log: &LogArgs, out: &mut Out) -> Exit {
         client: args.client.clone(),
         source,
         user_units: args.user_units,
+        metrics,
     };
     let exit = |error: &EngineError| if error.is_configuration() { Exit::Unusable } else { Exit::Failure };
-    serve(log, |stop| service::run(settings, stop), exit)
+    serve(
+        log,
+        |stop| {
+            if let Some(numbers) = numbers {
+                numbers.tell(|| {});
+            }
+            service::run(settings, stop)
+        },
+        exit,
+    )
 }
 
 fn status(state: &Path, json: bool, out: &mut Out) -> Exit {

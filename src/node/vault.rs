@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use quartermaster_node::client::bus::BusSettings;
 use quartermaster_node::vault::service::{
-    self, AdminClient, AdminReply, AdminRequest, AdminValue, ServiceError, Settings,
+    self, AdminClient, AdminReply, AdminRequest, AdminValue, ServiceError, Settings, VaultMetrics,
 };
 use quartermaster_node::vault::{StoreKey, Value};
 use quartermaster_proto::mesh::accounts::Account;
@@ -15,7 +15,9 @@ use quartermaster_proto::mesh::signature::PublicNkey;
 use quartermaster_proto::mesh::vault::MAX_VALUE;
 use zeroize::Zeroizing;
 
+use super::numbers::{Numbers, NumbersError};
 use super::serve::{Chain, serve};
+use super::vault_kv::{KvArgs, handed};
 use crate::cli::LogArgs;
 use crate::cli::out::{Out, say};
 use crate::exit::Exit;
@@ -51,6 +53,12 @@ pub struct VaultArgs {
     /// Socket on which operators ask
     #[arg(long, value_name = "PATH", default_value = SOCKET)]
     pub socket: PathBuf,
+    /// Address on which numbers are told for Prometheus; none: nobody is told
+    #[arg(long, value_name = "HOST:PORT")]
+    pub metrics: Option<String>,
+    /// Where values are kept instead
+    #[command(flatten)]
+    pub kv: KvArgs,
 }
 
 /// Where the store lies, and its key.
@@ -157,6 +165,17 @@ pub fn vault(args: &VaultArgs, log: &LogArgs, out: &mut Out) -> Exit {
 
 fn run(args: &VaultArgs, log: &LogArgs) -> Exit {
     let Some(servers) = args.servers.clone() else { return Exit::Usage };
+    let told = args.metrics.as_deref().map(|address| {
+        let metrics = VaultMetrics::new()?;
+        Ok::<_, NumbersError>((Numbers::bind(address, |registry| metrics.register(registry))?, metrics))
+    });
+    let (numbers, metrics) = match told.transpose() {
+        Ok(told) => told.unzip(),
+        Err(error) => {
+            say(&format!("error: {}\n", Chain(&error)));
+            return Exit::Unusable;
+        }
+    };
     let settings = Settings {
         store: args.store.store.clone(),
         key_file: key_file(&args.store),
@@ -165,15 +184,24 @@ fn run(args: &VaultArgs, log: &LogArgs) -> Exit {
         socket: args.socket.clone(),
         bus: BusSettings { servers, account: Account::Vault, credentials: args.credentials.clone() },
         pins: args.pins.clone(),
+        kv: args.kv.settings(),
+        metrics,
     };
     let exit = |error: &ServiceError| if error.is_configuration() { Exit::Unusable } else { Exit::Failure };
-    serve(log, |stop| service::run(settings, Arc::new(crate::clock::now), stop), exit)
+    serve(
+        log,
+        |stop| {
+            if let Some(numbers) = numbers {
+                numbers.tell(|| {});
+            }
+            service::run(settings, Arc::new(crate::clock::now), stop)
+        },
+        exit,
+    )
 }
 
 fn key_file(args: &StoreArgs) -> PathBuf {
-    let handed =
-        || std::env::var_os("CREDENTIALS_DIRECTORY").map(|folder| Path::new(&folder).join("vault-key"));
-    args.key_file.clone().or_else(handed).unwrap_or_else(|| "vault-key".into())
+    args.key_file.clone().or_else(|| handed("vault-key")).unwrap_or_else(|| "vault-key".into())
 }
 
 fn offline(

@@ -14,6 +14,7 @@ use quartermaster_proto::time::WallClock;
 use zeroize::Zeroizing;
 
 use super::audit::{self, Audit, Operation, Record, Verdict as Outcome};
+use super::kv::KvError;
 use super::policy::{self, Mirror, Verdict};
 use super::rules::Rules;
 use super::store::{Listed, Notice, Store, StoreError, Value};
@@ -26,7 +27,7 @@ pub const MADE_BYTES: usize = 32;
 /// Most random bytes of a value that an operator has made.
 pub const MAX_RANDOM_BYTES: usize = 4 * 1024;
 /// Who operators are, in the audit.
-const ADMIN: &str = "admin";
+pub(super) const ADMIN: &str = "admin";
 
 /// Why there is no answer. The asker hears nothing and tries again.
 #[derive(Debug, thiserror::Error)]
@@ -54,11 +55,28 @@ pub enum AdminError {
     /// The value, or what is wanted of it, is longer than it can be.
     #[error("a value holds at most {MAX_VALUE} bytes, and one that is made at most {MAX_RANDOM_BYTES}")]
     TooLong,
+    /// The key-value store that keeps the values did not do it.
+    #[error(transparent)]
+    Kept(#[from] KvError),
+}
+
+/// What came of an account's question, before any value is looked at.
+#[derive(Debug)]
+pub enum Asked {
+    /// The first of these rows that has a value.
+    Rows {
+        /// The rows that decide the answer, the preferred one first.
+        rows: Vec<String>,
+        /// The vault makes the value where there is none yet.
+        is_made: bool,
+    },
+    /// Nothing; this is the answer.
+    Refused(GetReply),
 }
 
 /// The vault.
 pub struct Vault {
-    store: Store,
+    pub(super) store: Store,
     audit: Audit,
     rules: Rules,
     mirror: Mirror,
@@ -140,6 +158,35 @@ impl Vault {
         self.audit.write(&record).map_err(VaultError::Audit)
     }
 
+    /// Notes a value that was stored.
+    ///
+    /// # Errors
+    /// [`VaultError::Audit`].
+    pub(super) fn note_stored(
+        &mut self,
+        op: Operation,
+        who: &str,
+        row: &str,
+        version: u64,
+        now: WallClock,
+    ) -> Result<(), VaultError> {
+        self.note_with(op, who, row, Outcome::Stored, version, "", now)
+    }
+
+    /// Notes a value that the vault made because this account asked for it.
+    ///
+    /// # Errors
+    /// [`VaultError::Audit`].
+    pub(super) fn note_made(
+        &mut self,
+        account: &Account,
+        row: &str,
+        version: u64,
+        now: WallClock,
+    ) -> Result<(), VaultError> {
+        self.note_with(Operation::Set, &account.name(), row, Outcome::Made, version, "", now)
+    }
+
     /// A request that is none, or that wants its answer where it must not go.
     ///
     /// # Errors
@@ -154,7 +201,7 @@ impl Vault {
         self.note_with(op, who, "", Outcome::Dropped, 0, reason, now)
     }
 
-    /// Answers an account.
+    /// Answers an account from its own file.
     ///
     /// # Errors
     /// [`VaultError`]: no answer may leave.
@@ -164,13 +211,9 @@ impl Vault {
         request: &GetRequest,
         now: WallClock,
     ) -> Result<GetReply, VaultError> {
-        let (who, name) = (account.name(), request.name.to_string());
-        let (rows, is_made) = match policy::may_get(&self.rules, &self.mirror, account, &request.name) {
-            Verdict::Granted { rows, is_made } => (rows, is_made),
-            Verdict::Refused(reason) => {
-                self.note_with(Operation::Get, &who, &name, Outcome::Refused, 0, &reason, now)?;
-                return Ok(GetReply::Refused { reason });
-            }
+        let (rows, is_made) = match self.may_get(account, &request.name, now)? {
+            Asked::Rows { rows, is_made } => (rows, is_made),
+            Asked::Refused(reply) => return Ok(reply),
         };
         let mut held = None;
         for row in &rows {
@@ -181,19 +224,66 @@ impl Vault {
         }
         if let (None, true, Some(row)) = (&held, is_made, rows.first()) {
             let version = self.store_value(row, &random(MADE_BYTES), now)?;
-            self.note_with(Operation::Set, &who, row, Outcome::Made, version, "", now)?;
+            self.note_made(account, row, version, now)?;
             held = self.store.get(row)?;
         }
-        let Some(held) = held else {
+        self.answer(account, request, &rows, held.as_ref().map(|held| &held.value), now)
+    }
+
+    /// Whether an account may have a value, and which rows decide it. A refusal is in the audit then.
+    ///
+    /// # Errors
+    /// [`VaultError::Audit`].
+    pub fn may_get(
+        &mut self,
+        account: &Account,
+        name: &SecretName,
+        now: WallClock,
+    ) -> Result<Asked, VaultError> {
+        match policy::may_get(&self.rules, &self.mirror, account, name) {
+            Verdict::Granted { rows, is_made } => Ok(Asked::Rows { rows, is_made }),
+            Verdict::Refused(reason) => self.refuse(account, name, reason, now).map(Asked::Refused),
+        }
+    }
+
+    /// Refuses a value, and notes it.
+    ///
+    /// # Errors
+    /// [`VaultError::Audit`].
+    pub fn refuse(
+        &mut self,
+        account: &Account,
+        name: &SecretName,
+        reason: String,
+        now: WallClock,
+    ) -> Result<GetReply, VaultError> {
+        let (who, name) = (account.name(), name.to_string());
+        self.note_with(Operation::Get, &who, &name, Outcome::Refused, 0, &reason, now)?;
+        Ok(GetReply::Refused { reason })
+    }
+
+    /// Answers with the value that one of the rows holds, sealed to the asker's key.
+    ///
+    /// # Errors
+    /// [`VaultError::Audit`].
+    pub fn answer(
+        &mut self,
+        account: &Account,
+        request: &GetRequest,
+        rows: &[String],
+        value: Option<&Value>,
+        now: WallClock,
+    ) -> Result<GetReply, VaultError> {
+        let (who, name) = (account.name(), request.name.to_string());
+        let Some(value) = value else {
             self.note(Operation::Get, &who, &name, Outcome::Absent, now)?;
             return Ok(GetReply::Absent { reason: "not stored yet".to_owned() });
         };
         let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
         let version = self.store.version_among(&rows);
-        let Ok(sealed) = seal(&request.key, held.value.expose()) else {
+        let Ok(sealed) = seal(&request.key, value.expose()) else {
             let reason = "the key is none that a value can be sealed to".to_owned();
-            self.note_with(Operation::Get, &who, &name, Outcome::Refused, 0, &reason, now)?;
-            return Ok(GetReply::Refused { reason });
+            return self.refuse(account, &request.name, reason, now);
         };
         self.note_with(Operation::Get, &who, &name, Outcome::Sealed, version, "", now)?;
         Ok(GetReply::Sealed { sealed, version })
@@ -209,22 +299,50 @@ impl Vault {
         request: &PutRequest,
         now: WallClock,
     ) -> Result<PutReply, VaultError> {
-        let (who, name) = (account.name(), request.name.to_string());
+        match self.may_put(account, request, now)? {
+            Ok((row, value)) => {
+                let version = self.store_value(&row, &value, now)?;
+                self.note_stored(Operation::Put, &account.name(), &row, version, now)?;
+                Ok(PutReply::Stored { version })
+            }
+            Err(reply) => Ok(reply),
+        }
+    }
+
+    /// Opens a deposit: where it goes, or the refusal, which is in the audit then.
+    ///
+    /// # Errors
+    /// [`VaultError::Audit`].
+    pub fn may_put(
+        &mut self,
+        account: &Account,
+        request: &PutRequest,
+        now: WallClock,
+    ) -> Result<Result<(String, Value), PutReply>, VaultError> {
         let opened = policy::may_put(&self.rules, &self.mirror, account, &request.name).and_then(|row| {
             let value = self.box_key.open(&request.sealed).map_err(|error| error.to_string())?;
             Ok((row, Value::new(value)))
         });
         match opened {
-            Ok((row, value)) => {
-                let version = self.store_value(&row, &value, now)?;
-                self.note_with(Operation::Put, &who, &name, Outcome::Stored, version, "", now)?;
-                Ok(PutReply::Stored { version })
-            }
-            Err(reason) => {
-                self.note_with(Operation::Put, &who, &name, Outcome::Refused, 0, &reason, now)?;
-                Ok(PutReply::Refused { reason })
-            }
+            Ok(opened) => Ok(Ok(opened)),
+            Err(reason) => self.refuse_put(account, &request.name, reason, now).map(Err),
         }
+    }
+
+    /// Refuses a deposit, and notes it.
+    ///
+    /// # Errors
+    /// [`VaultError::Audit`].
+    pub fn refuse_put(
+        &mut self,
+        account: &Account,
+        name: &SecretName,
+        reason: String,
+        now: WallClock,
+    ) -> Result<PutReply, VaultError> {
+        let (who, name) = (account.name(), name.to_string());
+        self.note_with(Operation::Put, &who, &name, Outcome::Refused, 0, &reason, now)?;
+        Ok(PutReply::Refused { reason })
     }
 
     /// Stores a value for an operator; answers its version.
@@ -232,12 +350,9 @@ impl Vault {
     /// # Errors
     /// [`AdminError`].
     pub fn set(&mut self, name: &str, value: &Value, now: WallClock) -> Result<u64, AdminError> {
-        let name = secret_name(name)?;
-        if value.expose().len() > MAX_VALUE {
-            return Err(AdminError::TooLong);
-        }
+        let name = may_set(name, value)?;
         let version = self.store_value(&name, value, now).map_err(VaultError::from)?;
-        self.note_with(Operation::Set, ADMIN, &name, Outcome::Stored, version, "", now)?;
+        self.note_stored(Operation::Set, ADMIN, &name, version, now)?;
         Ok(version)
     }
 
@@ -246,15 +361,12 @@ impl Vault {
     /// # Errors
     /// [`AdminError`]; [`AdminError::Absent`] when there is nothing to replace.
     pub fn rotate(&mut self, name: &str, bytes: usize, now: WallClock) -> Result<u64, AdminError> {
-        let name = secret_name(name)?;
-        if bytes == 0 || bytes > MAX_RANDOM_BYTES {
-            return Err(AdminError::TooLong);
-        }
+        let name = may_rotate(name, bytes)?;
         if self.store.get(&name).map_err(VaultError::from)?.is_none() {
             return Err(AdminError::Absent(name));
         }
         let version = self.store_value(&name, &random(bytes), now).map_err(VaultError::from)?;
-        self.note_with(Operation::Set, ADMIN, &name, Outcome::Made, version, "", now)?;
+        self.note_rotated(&name, version, now)?;
         Ok(version)
     }
 
@@ -268,22 +380,40 @@ impl Vault {
         if !self.store.delete(&name, &notices).map_err(VaultError::from)? {
             return Err(AdminError::Absent(name));
         }
-        self.note(Operation::Delete, ADMIN, &name, Outcome::Deleted, now)?;
+        self.note_deleted(&name, now)?;
         Ok(())
+    }
+
+    pub(super) fn note_rotated(
+        &mut self,
+        name: &str,
+        version: u64,
+        now: WallClock,
+    ) -> Result<(), VaultError> {
+        self.note_with(Operation::Set, ADMIN, name, Outcome::Made, version, "", now)
+    }
+
+    pub(super) fn note_deleted(&mut self, name: &str, now: WallClock) -> Result<(), VaultError> {
+        self.note(Operation::Delete, ADMIN, name, Outcome::Deleted, now)
     }
 
     /// Names and versions.
     pub fn list(&self) -> Vec<Listed> {
-        self.store.list().into_iter().filter(|listed| listed.name != BOX_KEY).collect()
+        self.store.list().into_iter().filter(|listed| secret_name(&listed.name).is_ok()).collect()
     }
 
-    fn store_value(&mut self, row: &str, value: &Value, now: WallClock) -> Result<u64, StoreError> {
+    pub(super) fn store_value(
+        &mut self,
+        row: &str,
+        value: &Value,
+        now: WallClock,
+    ) -> Result<u64, StoreError> {
         let notices = self.notices(row, now);
         self.store.put(row, value, &notices)
     }
 
     /// What is to be said to whom about the change of a row that comes next.
-    fn notices(&self, row: &str, now: WallClock) -> Vec<Notice> {
+    pub(super) fn notices(&self, row: &str, now: WallClock) -> Vec<Notice> {
         let version = self.store.next_change();
         policy::readers(&self.rules, &self.mirror, row)
             .into_iter()
@@ -311,7 +441,25 @@ pub fn box_key(store: &mut Store) -> Result<BoxKey, StoreError> {
     }
 }
 
-fn secret_name(name: &str) -> Result<String, AdminError> {
+/// The name under which an operator may store this value.
+///
+/// # Errors
+/// [`AdminError::Name`], [`AdminError::TooLong`].
+pub(super) fn may_set(name: &str, value: &Value) -> Result<String, AdminError> {
+    let name = secret_name(name)?;
+    if value.expose().len() > MAX_VALUE { Err(AdminError::TooLong) } else { Ok(name) }
+}
+
+/// The name of which an operator may have so many random bytes made.
+///
+/// # Errors
+/// [`AdminError::Name`], [`AdminError::TooLong`].
+pub(super) fn may_rotate(name: &str, bytes: usize) -> Result<String, AdminError> {
+    let name = secret_name(name)?;
+    if bytes == 0 || bytes > MAX_RANDOM_BYTES { Err(AdminError::TooLong) } else { Ok(name) }
+}
+
+pub(super) fn secret_name(name: &str) -> Result<String, AdminError> {
     match name.parse::<SecretName>() {
         Ok(name) => Ok(name.to_string()),
         Err(_) => Err(AdminError::Name(name.to_owned())),
@@ -319,7 +467,7 @@ fn secret_name(name: &str) -> Result<String, AdminError> {
 }
 
 /// A value of this many random bytes, in base64url.
-fn random(bytes: usize) -> Value {
+pub(super) fn random(bytes: usize) -> Value {
     let mut plain = Zeroizing::new(vec![0; bytes]);
     rand::fill(plain.as_mut_slice());
     // Made to measure, so that the buffer does not grow and leave a copy behind.

@@ -2,6 +2,10 @@
 //! configuration is the one that `mesh accounts` prints.
 #![allow(dead_code, reason = "several test programs share this and each uses a part of it")]
 
+pub mod kv;
+pub mod vault_site;
+pub mod web;
+
 use std::{
     collections::HashMap,
     fs,

@@ -5,7 +5,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use prometheus::{Registry, TextEncoder};
 use quartermaster::emulate::{PrepareSettings, prepare};
+use quartermaster_node::engine::service::EngineMetrics;
+use quartermaster_node::vault::service::VaultMetrics;
 use regex::Regex;
 use serde_json::Value;
 
@@ -80,8 +83,8 @@ fn family_of(families: &BTreeMap<String, Family>, name: &str) -> Option<String> 
 }
 
 /// Every expression of the dashboard, with the panel's title.
-fn of_dashboard() -> Vec<(String, String)> {
-    let dashboard: Value = serde_json::from_str(&shipped("dashboard.json")).unwrap();
+fn of_dashboard(name: &str) -> Vec<(String, String)> {
+    let dashboard: Value = serde_json::from_str(&shipped(name)).unwrap();
     let mut found = Vec::new();
     for panel in dashboard["panels"].as_array().unwrap() {
         for target in panel["targets"].as_array().unwrap_or(&Vec::new()) {
@@ -173,7 +176,7 @@ fn an_expression_that_cannot_work_is_noticed() {
 async fn every_series_of_dashboard_and_alerts_is_in_a_first_scrape() {
     let Some(scrape) = first_scrape().await else { return };
     let families = families(&scrape);
-    let all = [of_dashboard(), of_alerts()].concat();
+    let all = [of_dashboard("dashboard.json"), of_alerts()].concat();
     assert!(all.len() > 60, "{}", all.len());
     let wrong: Vec<_> = all
         .iter()
@@ -183,7 +186,11 @@ async fn every_series_of_dashboard_and_alerts_is_in_a_first_scrape() {
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     // And the dashboard leaves none out.
-    let shown = of_dashboard().into_iter().map(|(_, expression)| expression).collect::<Vec<_>>().join("\n");
+    let shown = of_dashboard("dashboard.json")
+        .into_iter()
+        .map(|(_, expression)| expression)
+        .collect::<Vec<_>>()
+        .join("\n");
     let hidden: Vec<_> = families
         .keys()
         .filter(|name| !NOT_SHOWN.contains(&name.as_str()) && !shown.contains(name.as_str()))
@@ -258,4 +265,37 @@ async fn promtool_accepts_a_scrape() {
     let ours: Vec<_> =
         std::str::from_utf8(&said).unwrap().lines().filter(|line| !line.starts_with("choria_")).collect();
     assert!(ours.is_empty(), "{ours:#?}");
+}
+
+/// The families that the programs of the node side tell.
+fn of_node_side() -> BTreeMap<String, Family> {
+    let registry = Registry::new();
+    EngineMetrics::new().unwrap().register(&registry).unwrap();
+    VaultMetrics::new().unwrap().register(&registry).unwrap();
+    families(&TextEncoder::new().encode_to_string(&registry.gather()).unwrap())
+}
+
+#[test]
+fn the_node_sides_dashboard_asks_for_series_that_there_are_and_its_page_explains_all() {
+    let families = of_node_side();
+    let expressions = of_dashboard("node-dashboard.json");
+    let mut shown = BTreeSet::new();
+    for (title, expression) in
+        expressions.iter().filter(|(_, expression)| !expression.starts_with("label_values"))
+    {
+        let faults = wrong(expression, &families);
+        assert!(faults.is_empty(), "{title}: {faults:?}");
+        shown.extend(families.keys().filter(|name| expression.contains(*name)).cloned());
+    }
+    let page = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/node.md")).unwrap();
+    for (name, family) in &families {
+        let labels: Vec<&str> =
+            family.labels.iter().map(String::as_str).filter(|label| *label != "le").collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        assert!(
+            page.contains(&format!("`{name}{labels}` | {} |", family.kind)),
+            "docs/node.md lacks {name}{labels}"
+        );
+        assert!(shown.contains(name), "no panel shows {name}");
+    }
 }

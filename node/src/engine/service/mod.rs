@@ -5,6 +5,7 @@ mod folder;
 mod handle;
 mod listener;
 mod messages;
+mod metrics;
 mod mirror;
 mod run;
 mod settings;
@@ -16,6 +17,7 @@ mod writer;
 mod tests;
 
 pub use error::EngineError;
+pub use metrics::EngineMetrics;
 pub use run::run;
 pub use settings::{Settings, Source};
 pub use status::{ModuleStatus, Status};

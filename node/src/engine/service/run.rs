@@ -68,7 +68,7 @@ pub(super) async fn run_with(
         keeper,
         settings.state.clone(),
         declared.clone(),
-        runner,
+        (runner, settings.metrics),
         closing,
     ));
     let socket = Arc::new(socket::bind(&settings.socket, group)?);

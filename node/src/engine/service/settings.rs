@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quartermaster_proto::mesh::signature::PublicNkey;
 
+use super::EngineMetrics;
 use crate::client::bus::BusSettings;
 
 /// What an operator decides about the engine.
@@ -26,6 +27,8 @@ pub struct Settings {
     pub source: Source,
     /// Units belong to the user's own service manager.
     pub user_units: bool,
+    /// Its numbers, where they are counted.
+    pub metrics: Option<EngineMetrics>,
 }
 
 /// Where declarations come from.

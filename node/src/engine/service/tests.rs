@@ -81,6 +81,7 @@ impl Bench {
             client: self.client.clone(),
             source: Source::Folder { folder: self.at("declared"), every: Duration::from_millis(20) },
             user_units: false,
+            metrics: None,
         };
         let (stop, stopped) = oneshot::channel();
         let runner = Arc::new(Arc::clone(&self.ear));
@@ -337,6 +338,7 @@ async fn an_engine_without_its_account_does_not_start() {
         client: bench.client.clone(),
         source: Source::Folder { folder: bench.at("declared"), every: Duration::from_secs(1) },
         user_units: false,
+        metrics: None,
     };
     let error = super::run(settings, std::future::pending()).await.unwrap_err();
     assert!(error.is_configuration(), "{error}");

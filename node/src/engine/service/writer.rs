@@ -9,6 +9,7 @@ use quartermaster_proto::mesh::fill::{Body, RequestCode, Write};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use super::EngineMetrics;
 use super::status::Status;
 use crate::engine::declaration::{Declaration, Declarations, Standing};
 use crate::engine::fault::Fault;
@@ -31,6 +32,8 @@ pub(super) struct Writer {
     state: PathBuf,
     declared: Declared,
     runner: Arc<dyn Runner>,
+    /// What is counted.
+    metrics: Option<EngineMetrics>,
     /// One turn a module: its programs are told of one change after the other.
     turns: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Dropped last, when the ledger is closed.
@@ -47,12 +50,13 @@ impl Writer {
         keeper: Keeper,
         state: PathBuf,
         declared: Declared,
-        runner: Arc<dyn Runner>,
+        (runner, metrics): (Arc<dyn Runner>, Option<EngineMetrics>),
         closing: oneshot::Sender<()>,
     ) -> Self {
         let status = Status { node: node.to_owned(), ..Status::default() };
         let (keeper, status) = (Mutex::new(keeper), Mutex::new(status));
-        Self { keeper, status, state, declared, runner, turns: Mutex::default(), _closing: closing }
+        let turns = Mutex::default();
+        Self { keeper, status, state, declared, runner, metrics, turns, _closing: closing }
     }
 
     /// Runs something that waits on the disk beside the actor's own thread.
@@ -104,7 +108,7 @@ impl Writer {
         };
         let module = declaration.module.clone();
         let files: Vec<_> = write.files.into_iter().map(wire::filled).collect();
-        let declared = self.declared.clone();
+        let (declared, since) = (self.declared.clone(), Instant::now());
         let done = self.on_disk(move |keeper| {
             // What changed meanwhile may have been acted upon: nothing is written that it no longer names.
             let is_still_so = declared
@@ -125,6 +129,9 @@ impl Writer {
                 return wire::failed(RequestCode::Behind, "the writing failed");
             }
         };
+        if let Some(metrics) = &self.metrics {
+            metrics.wrote(&outcomes, since.elapsed().as_secs_f64());
+        }
         for outcome in &outcomes {
             log(&module, &outcome.path, outcome.done.as_ref().map(|done| done.action));
         }
@@ -150,6 +157,9 @@ impl Writer {
         let mut settled: Vec<Owed> = Vec::new();
         for program in in_order(&programs) {
             let told = self.runner.tell(program.clone()).await;
+            if let Some(metrics) = &self.metrics {
+                metrics.told(&told);
+            }
             if let Told::Failed(why) = &told {
                 tracing::warn!(
                     module,
@@ -229,6 +239,9 @@ impl Writer {
             let declared = me.declared.borrow().clone();
             let mut status = held(&me.status);
             status.refresh(keeper.ledger(), declared.as_deref());
+            if let Some(metrics) = &me.metrics {
+                metrics.stands(status.modules.len(), status.modules.values().map(|module| module.owed).sum());
+            }
             status.write(&me.state)
         });
         if let Ok(Err(error)) = shown.await {

@@ -8,6 +8,7 @@ use quartermaster_actors::supervise::{Birth, ExitNotice, Liveness, Ping, Stop};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 
+use super::elsewhere::Elsewhere;
 use super::server::Shared;
 use super::wire::{AdminReply, AdminRequest};
 use crate::lines::Lines;
@@ -80,9 +81,14 @@ async fn converse(stream: UnixStream, shared: Arc<Shared>) {
         let reply = match serde_json::from_slice::<AdminRequest>(&line) {
             Ok(request) => {
                 let now = shared.now();
-                let done = shared.on_disk(move |vault| answer(vault, request, now)).await;
+                let done = if let Some(kv) = &shared.kv {
+                    Elsewhere { shared: &shared, kv, now }.admin(request).await
+                } else {
+                    let done = shared.on_disk(move |vault| answer(vault, request, now)).await;
+                    done.unwrap_or_else(AdminReply::Error)
+                };
                 shared.has_changed();
-                done.unwrap_or_else(AdminReply::Error)
+                done
             }
             // What is wrong with a line may repeat what is in it.
             Err(_) => AdminReply::Error("the request is none".to_owned()),

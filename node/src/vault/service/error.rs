@@ -1,6 +1,7 @@
 //! Why the vault cannot run.
 
 use crate::client::bus::BusError;
+use crate::vault::kv::KvConfigError;
 use crate::vault::{KeyError, RulesError, StoreError};
 
 /// Why the vault cannot run.
@@ -18,6 +19,9 @@ pub enum ServiceError {
     /// The broker's address is none.
     #[error(transparent)]
     Bus(#[from] BusError),
+    /// The key-value store cannot be used.
+    #[error(transparent)]
+    Kv(#[from] KvConfigError),
     /// A file of its own cannot be used.
     #[error("cannot use {path}")]
     File {

@@ -16,11 +16,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::admin::AdminListener;
-use super::server::{Clock, Shared, VaultServer};
+use super::server::{Clock, Part, Shared, VaultServer};
 use super::{ServiceError, Settings};
 use crate::client::bus::Bus;
 use crate::secrecy::forbid_core_files;
-use crate::vault::{Audit, Rules, Store, StoreKey, Vault, box_key};
+use crate::vault::kv::KvClient;
+use crate::vault::{Audit, Rules, Store, StoreKey, Vault, box_key, keep_to};
 
 /// How long each actor may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
@@ -67,7 +68,9 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServiceError> {
     forbid_core_files();
-    let store = open_store(&settings.store, &settings.key_file)?;
+    let mut store = open_store(&settings.store, &settings.key_file)?;
+    let kv = settings.kv.map(KvClient::new).transpose()?;
+    keep_to(&mut store, kv.is_some())?;
     let rules = match &settings.rules {
         Some(path) => Rules::parse(&fs::read_to_string(path).map_err(|source| file(path, source))?)?,
         None => Rules::default(),
@@ -76,7 +79,7 @@ pub async fn run(
     let vault = Vault::new(store, audit, rules, SECRET_CHANGED)?;
     let socket = Arc::new(bind(&settings.socket).map_err(|source| file(&settings.socket, source))?);
     let (closing, closed) = oneshot::channel();
-    let shared = Arc::new(Shared::new(vault, clock, closing));
+    let shared = Arc::new(Shared::new(vault, Part { kv, metrics: settings.metrics }, clock, closing));
     let bus = Bus::connect(settings.bus).await?;
     let mut hangups =
         signal(SignalKind::hangup()).map_err(|error| ServiceError::Fatal { why: error.to_string() })?;

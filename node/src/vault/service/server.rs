@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorContext as _, AsyncContext as _, Context, Handler, WrapFuture as _};
 use async_nats::{Message, Subscriber, jetstream};
@@ -13,14 +13,17 @@ use quartermaster_actors::supervise::{Birth, ExitNotice, Liveness, Ping, Stop};
 use quartermaster_proto::mesh::accounts::Account;
 use quartermaster_proto::mesh::key::{VAULT_GET, VAULT_PUT};
 use quartermaster_proto::mesh::signature::PublicNkey;
-use quartermaster_proto::mesh::vault::{GetRequest, PutRequest};
+use quartermaster_proto::mesh::vault::{GetReply, GetRequest, PutReply, PutRequest};
 use quartermaster_proto::time::WallClock;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
+use super::VaultMetrics;
+use super::elsewhere::{Elsewhere, NoAnswer, poll};
 use crate::assigned::{Assigned, Follow, follow};
 use crate::client::bus::Bus;
 use crate::client::seen::SeenMark;
-use crate::vault::{Mirror, Operation, Vault, VaultError};
+use crate::vault::kv::KvClient;
+use crate::vault::{Mirror, Operation, Vault};
 
 /// Its mailbox: pings, and nothing else.
 const MAILBOX: usize = 4;
@@ -42,6 +45,12 @@ const INBOX: &str = "_INBOX";
 /// The clock.
 pub(super) type Clock = Arc<dyn Fn() -> WallClock + Send + Sync>;
 
+/// What a vault may have beside its store.
+pub(super) struct Part {
+    pub(super) kv: Option<KvClient>,
+    pub(super) metrics: Option<VaultMetrics>,
+}
+
 /// Shared by every life of the actors: the store can be open only once.
 pub(super) struct Shared {
     vault: Mutex<Vault>,
@@ -49,14 +58,33 @@ pub(super) struct Shared {
     changed: Notify,
     /// How far the mirror has come; none until all of it is known.
     mirrored: watch::Sender<Option<u64>>,
+    /// Where the values are, if not in the store.
+    pub(super) kv: Option<KvClient>,
+    /// What is counted.
+    pub(super) metrics: Option<VaultMetrics>,
     /// Dropped last, when the store is closed.
     _closing: oneshot::Sender<()>,
 }
 
 impl Shared {
-    pub(super) fn new(vault: Vault, clock: Clock, closing: oneshot::Sender<()>) -> Self {
-        let vault = Mutex::new(vault);
-        Self { vault, clock, changed: Notify::new(), mirrored: watch::Sender::new(None), _closing: closing }
+    pub(super) fn new(vault: Vault, part: Part, clock: Clock, closing: oneshot::Sender<()>) -> Self {
+        let Part { kv, metrics } = part;
+        let (vault, mirrored) = (Mutex::new(vault), watch::Sender::new(None));
+        Self { vault, clock, changed: Notify::new(), mirrored, kv, metrics, _closing: closing }
+    }
+
+    /// Counts an answer, or that there is none.
+    fn count(&self, outcome: &str, since: Instant) {
+        if let Some(metrics) = &self.metrics {
+            metrics.answered(outcome, since.elapsed().as_secs_f64());
+        }
+    }
+
+    /// Waits until the whole mirror is known.
+    pub(super) async fn is_mirrored(&self) {
+        let mut mirrored = self.mirrored.subscribe();
+        // It lives as long as this does.
+        let _ = mirrored.wait_for(Option::is_some).await;
     }
 
     pub(super) fn now(&self) -> WallClock {
@@ -126,11 +154,12 @@ impl Actor for VaultServer {
             seen: SeenMark::File(self.seen.clone()),
         };
         let all = async move {
-            let ((), (), (), ()) = futures::join!(
+            let ((), (), (), (), ()) = futures::join!(
                 follow(what, out),
                 mirror(Arc::clone(&shared), told),
                 requests(Arc::clone(&shared), bus.clone()),
-                say(shared, bus),
+                say(Arc::clone(&shared), bus),
+                poll(shared),
             );
         };
         ctx.spawn(all.into_actor(self));
@@ -217,7 +246,7 @@ async fn serve(shared: &Arc<Shared>, bus: &Bus, mut asked: Subscriber, mut depos
 }
 
 async fn answer(shared: Arc<Shared>, bus: Bus, operation: Operation, base: &'static str, message: Message) {
-    let now = shared.now();
+    let (now, since) = (shared.now(), Instant::now());
     let who = message
         .subject
         .strip_prefix(base)
@@ -228,63 +257,90 @@ async fn answer(shared: Arc<Shared>, bus: Bus, operation: Operation, base: &'sta
     let (Ok(account), Some(reply_to)) = (Account::parse(&who), reply_to) else {
         let why = "it is of no account, or wants its answer outside of an inbox";
         tracing::warn!(account = who, why, "a request was dropped");
-        log_lost(
-            shared
-                .on_disk(move |vault| vault.dropped(operation, &who, why, now))
-                .await
-                .and_then(|done| done.map_err(|error| error.to_string())),
-        );
+        let noted = shared.on_disk(move |vault| vault.dropped(operation, &who, why, now)).await;
+        log_lost(noted.and_then(|done| done.map_err(|error| error.to_string())));
+        shared.count("dropped", since);
         return;
     };
-    let body = if operation == Operation::Get {
-        match GetRequest::read(&message.payload) {
-            Ok(request) => {
-                if !shared.has_come_to(request.revision).await {
-                    // The asker takes this for no answer and asks again.
-                    return;
-                }
-                shared
-                    .on_disk(move |vault| vault.get(&account, &request, now).map(|reply| reply.encode()))
-                    .await
-            }
-            Err(_) => shared.on_disk(move |vault| no_request(vault, operation, &who, now)).await,
-        }
-    } else {
-        match PutRequest::read(&message.payload) {
-            Ok(request) => {
-                if !shared.has_come_to(0).await {
-                    return;
-                }
-                shared
-                    .on_disk(move |vault| vault.put(&account, &request, now).map(|reply| reply.encode()))
-                    .await
-            }
-            Err(_) => shared.on_disk(move |vault| no_request(vault, operation, &who, now)).await,
+    let asked = Asking { account, operation, now };
+    let answer = match asked.answered(&shared, &message.payload).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "a request stays without an answer");
+            None
         }
     };
     shared.has_changed();
-    match body {
-        Ok(Ok(body)) if !body.is_empty() => {
-            if let Err(error) = bus.client().publish(reply_to, body.into()).await {
-                tracing::warn!(%error, "an answer could not leave");
-            }
-        }
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "a request stays without an answer");
-        }
-        Err(why) => tracing::error!(why, "a request stays without an answer"),
+    let Some((outcome, body)) = answer else { return shared.count("none", since) };
+    shared.count(outcome, since);
+    if let Err(error) = bus.client().publish(reply_to, body.into()).await {
+        tracing::warn!(%error, "an answer could not leave");
     }
 }
 
-/// Notes what is no request; there is no answer to it.
-fn no_request(
-    vault: &mut Vault,
+/// A request that is to be answered.
+struct Asking {
+    account: Account,
     operation: Operation,
-    who: &str,
     now: WallClock,
-) -> Result<Vec<u8>, VaultError> {
-    vault.dropped(operation, who, "it is no request", now).map(|()| Vec::new())
+}
+
+/// An answer: what it is, in a word, and its bytes.
+type Answer = (&'static str, Vec<u8>);
+
+impl Asking {
+    /// The answer; none where whoever asks is to take it for no answer and ask again.
+    async fn answered(self, shared: &Arc<Shared>, payload: &[u8]) -> Result<Option<Answer>, NoAnswer> {
+        if self.operation == Operation::Get {
+            let Ok(request) = GetRequest::read(payload) else { return self.no_request(shared).await };
+            if !shared.has_come_to(request.revision).await {
+                return Ok(None);
+            }
+            let reply = self.get(shared, request).await?;
+            let outcome = match &reply {
+                GetReply::Sealed { .. } => "sealed",
+                GetReply::Absent { .. } => "absent",
+                GetReply::Refused { .. } => "refused",
+            };
+            Ok(Some((outcome, reply.encode())))
+        } else {
+            let Ok(request) = PutRequest::read(payload) else { return self.no_request(shared).await };
+            if !shared.has_come_to(0).await {
+                return Ok(None);
+            }
+            let reply = self.put(shared, request).await?;
+            let is_stored = matches!(reply, PutReply::Stored { .. });
+            Ok(Some((if is_stored { "stored" } else { "refused" }, reply.encode())))
+        }
+    }
+
+    async fn get(self, shared: &Arc<Shared>, request: GetRequest) -> Result<GetReply, NoAnswer> {
+        let Self { account, now, .. } = self;
+        if let Some(kv) = &shared.kv {
+            return Elsewhere { shared, kv, now }.get(account, request).await;
+        }
+        let done = shared.on_disk(move |vault| vault.get(&account, &request, now)).await;
+        Ok(done.map_err(NoAnswer::Lost)??)
+    }
+
+    async fn put(self, shared: &Arc<Shared>, request: PutRequest) -> Result<PutReply, NoAnswer> {
+        let Self { account, now, .. } = self;
+        if let Some(kv) = &shared.kv {
+            return Elsewhere { shared, kv, now }.put(account, request).await;
+        }
+        let done = shared.on_disk(move |vault| vault.put(&account, &request, now)).await;
+        Ok(done.map_err(NoAnswer::Lost)??)
+    }
+
+    /// Notes what is no request; there is no answer to it.
+    async fn no_request(self, shared: &Arc<Shared>) -> Result<Option<Answer>, NoAnswer> {
+        let Self { account, operation, now } = self;
+        let noted = shared
+            .on_disk(move |vault| vault.dropped(operation, &account.name(), "it is no request", now))
+            .await;
+        noted.map_err(NoAnswer::Lost)??;
+        Ok(None)
+    }
 }
 
 fn log_lost(noted: Result<(), String>) {
@@ -308,7 +364,15 @@ impl Shared {
 async fn say(shared: Arc<Shared>, bus: Bus) {
     let jetstream = jetstream::new(bus.client().clone());
     loop {
-        let unsent = shared.on_disk(|vault| vault.store_mut().unsent(UNSENT_AT_ONCE)).await;
+        let metrics = shared.metrics.clone();
+        let unsent = shared
+            .on_disk(move |vault| {
+                if let Some(metrics) = metrics {
+                    metrics.holds(vault.list().len(), vault.store_mut().count_unsent()?);
+                }
+                vault.store_mut().unsent(UNSENT_AT_ONCE)
+            })
+            .await;
         let unsent = match unsent {
             Ok(Ok(unsent)) => unsent,
             Ok(Err(error)) => {

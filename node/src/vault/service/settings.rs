@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use quartermaster_proto::mesh::signature::PublicNkey;
 
+use super::VaultMetrics;
 use crate::client::bus::BusSettings;
+use crate::vault::kv::KvSettings;
 
 /// What an operator decides about the vault.
 #[derive(Debug, Clone)]
@@ -23,4 +25,8 @@ pub struct Settings {
     pub bus: BusSettings,
     /// Keys of the controller. With one, nothing that is not signed with it is taken.
     pub pins: Vec<PublicNkey>,
+    /// The key-value store that keeps the values; without one the vault's own file does.
+    pub kv: Option<KvSettings>,
+    /// Its numbers, where they are counted.
+    pub metrics: Option<VaultMetrics>,
 }

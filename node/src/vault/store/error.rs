@@ -32,6 +32,12 @@ pub enum StoreError {
         /// What is wrong.
         detail: String,
     },
+    /// Its values are kept somewhere else than what it is asked to be.
+    #[error("the vault's store cannot be used so: {detail}")]
+    Elsewhere {
+        /// What does not fit.
+        detail: &'static str,
+    },
 }
 
 impl StoreError {

@@ -216,6 +216,14 @@ impl Store {
         Ok(unsent)
     }
 
+    /// How much has yet to be said.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn count_unsent(&self) -> Result<u64, StoreError> {
+        Ok(self.database.begin_read()?.open_table(OUTBOX)?.len()?)
+    }
+
     /// The broker has what was said there about this change; a newer change is still to be said.
     ///
     /// # Errors
