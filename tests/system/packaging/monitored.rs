@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use prometheus::{Registry, TextEncoder};
 use quartermaster::emulate::{PrepareSettings, prepare};
+use quartermaster_node::client::service::NodeMetrics;
 use quartermaster_node::engine::service::EngineMetrics;
 use quartermaster_node::vault::service::VaultMetrics;
 use regex::Regex;
@@ -272,6 +273,7 @@ fn of_node_side() -> BTreeMap<String, Family> {
     let registry = Registry::new();
     EngineMetrics::new().unwrap().register(&registry).unwrap();
     VaultMetrics::new().unwrap().register(&registry).unwrap();
+    NodeMetrics::new().unwrap().register(&registry).unwrap();
     families(&TextEncoder::new().encode_to_string(&registry.gather()).unwrap())
 }
 
