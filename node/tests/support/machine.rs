@@ -213,6 +213,7 @@ impl Site {
                 pins: vec![Self::pin()],
             },
             user_units: false,
+            metrics: None,
         };
         let program = begin(|stop| engine::run(settings, stop));
         until(&program, || self.at(node).join("fill.sock").exists()).await;
@@ -228,6 +229,8 @@ impl Site {
             socket: self.at("vault.sock"),
             bus: self.broker.settings(&Account::Vault),
             pins: vec![Self::pin()],
+            kv: None,
+            metrics: None,
         };
         let clock = Arc::new(|| WallClock::from_seconds(1_795_975_200));
         let program = begin(|stop| vault::run(settings, clock, stop));
