@@ -293,6 +293,10 @@ impl Run<'_> {
         command.args(["--connections", &setting.connections.to_string()]);
         let millis = |value: u128| format!("{value}ms");
         command.args(["--reply-delay", &millis(setting.reply_delay_ms), "--ramp", &millis(setting.ramp_ms)]);
+        if setting.connections > 1 {
+            // Handshakes are the broker's and the fleet's work: they are over when the time begins.
+            command.arg("--together");
+        }
         if let Some(delay) = setting.restart_delay_ms {
             command.args(["--restart-delay", &millis(delay)]);
         }

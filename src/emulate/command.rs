@@ -12,6 +12,7 @@ use super::fault_text::parse_duration;
 use super::fleet::{Fleet, FleetHandle, FleetSettings};
 use super::network::Network;
 use super::prepare::{PrepareSettings, prepare};
+use super::tls;
 use crate::clock;
 use crate::exit::Exit;
 
@@ -69,6 +70,9 @@ pub struct Args {
     /// Start the servers evenly over this long
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
     pub ramp: Duration,
+    /// Announce nobody before all connections are up
+    #[arg(long)]
+    pub together: bool,
     /// Repeat keys, delays and faults
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
@@ -197,6 +201,7 @@ fn settings(args: &Args) -> Result<FleetSettings, Failed> {
     settings.restart_delay = args.restart_delay;
     settings.lock_time = args.lock_time;
     settings.ramp = args.ramp;
+    settings.together = args.together;
     settings.seed = args.seed;
     settings.rsa_keys = args.rsa_keys;
     if let Some(file) = &args.facts {
@@ -207,6 +212,12 @@ fn settings(args: &Args) -> Result<FleetSettings, Failed> {
 
 fn emulate(args: &Args) -> Result<Exit, Failed> {
     let settings = settings(args)?;
+    if settings.tls
+        && settings.connections > 1
+        && let Err(error) = tls::without_roots()
+    {
+        tracing::debug!(%error, "the system's certificates will be read for each connection");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

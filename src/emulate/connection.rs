@@ -5,9 +5,14 @@ use std::time::Duration;
 
 use async_nats::{Auth, Client, ConnectOptions, Event};
 use ed25519_dalek::{Signer as _, SigningKey};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::ledger::Ledger;
 use super::tls;
+
+/// Handshakes under way at once. Thousands at a time on a few cores would all be slower than the limit of one attempt, and
+/// their work would be thrown away and begun anew, for ever.
+pub(super) const DIALS: usize = 64;
 
 /// How one logs in.
 #[derive(Clone)]
@@ -43,6 +48,11 @@ pub enum ConnectError {
     Tls(#[source] rustls::Error),
 }
 
+/// One of [`DIALS`] turns to connect.
+pub(super) struct Turn<'a>(
+    #[expect(dead_code, reason = "held, never looked at")] Option<SemaphorePermit<'a>>,
+);
+
 /// Makes the connections of a fleet.
 #[derive(Clone)]
 pub(super) struct Dialer {
@@ -53,9 +63,29 @@ pub(super) struct Dialer {
     /// Time between pings on a silent connection, and the limit of one attempt to connect.
     pub(super) patience: Duration,
     pub(super) ledger: Arc<Ledger>,
+    /// Turns to connect, [`DIALS`] of them.
+    pub(super) turns: Arc<Semaphore>,
 }
 
 impl Dialer {
+    /// A turn to connect, for [`Self::up`].
+    pub(super) async fn turn(&self) -> Turn<'_> {
+        // A fleet's turns are never closed.
+        Turn(self.turns.acquire().await.ok())
+    }
+
+    /// Completes when the broker has everything that was asked of this connection so far, however long it takes. The turn
+    /// goes on to another one as soon as the connection is up, or refused or unanswered for longer than one attempt takes.
+    pub(super) async fn up(&self, client: &Client, turn: Turn<'_>) -> Result<(), ConnectError> {
+        let flushed = client.flush();
+        tokio::pin!(flushed);
+        if let Ok(done) = tokio::time::timeout(self.patience, &mut flushed).await {
+            return done.map_err(ConnectError::Flush);
+        }
+        drop(turn);
+        flushed.await.map_err(ConnectError::Flush)
+    }
+
     /// Connects, however long it takes, and keeps the connection up.
     pub(super) async fn connect(&self, name: Option<String>, login: Login) -> Result<Client, ConnectError> {
         let (jwt, user) = (Arc::clone(&self.jwt), self.user.clone());

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use quartermaster_proto::choria::identity::{Identity, IdentityError};
 use serde::Serialize;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::sync::{Barrier, Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{ConnectError, Dialer};
+use super::connection::{ConnectError, DIALS, Dialer};
 use super::csr::KeyPool;
 use super::fault::FaultPlan;
 use super::group::{Group, Order, Subscriptions, Task};
@@ -60,6 +60,8 @@ pub struct FleetSettings {
     pub patience: Duration,
     /// Start the servers evenly over this long; zero for all at once.
     pub ramp: Duration,
+    /// Announce nobody before all connections are up.
+    pub together: bool,
     /// Start none: each stays down until [`FleetHandle::power_on`].
     pub powered_off: bool,
     /// Repeats keys, delays and faults.
@@ -88,6 +90,7 @@ impl FleetSettings {
             user: None,
             patience: Duration::from_secs(10),
             ramp: Duration::ZERO,
+            together: false,
             powered_off: false,
             seed: 1,
             rsa_keys: 4,
@@ -187,6 +190,7 @@ impl Fleet {
             user,
             patience: settings.patience,
             ledger: Arc::clone(&ledger),
+            turns: Arc::new(Semaphore::new(DIALS)),
         };
         let connections = settings.connections.clamp(1, settings.servers.max(1));
         let own = connections == settings.servers;
@@ -202,12 +206,13 @@ impl Fleet {
         }
         let stop = CancellationToken::new();
         let mut groups = Vec::with_capacity(connections);
-        let mut tasks = Vec::with_capacity(connections);
+        let mut tasks = JoinSet::new();
+        let together = settings.together.then(|| Arc::new(Barrier::new(connections)));
         for (number, servers) in shares.into_iter().enumerate() {
             let (order, orders) = mpsc::channel(ORDERS);
             let group = Arc::new(Group::new(servers, order));
             groups.push(Arc::clone(&group));
-            // With a connection for each server, the ramp spreads the connections.
+            // With a connection for each server, the ramp spreads the connections, or what comes after them.
             let (delay, ramp) = if own {
                 let number = u32::try_from(number).unwrap_or(u32::MAX);
                 let count = u32::try_from(connections).unwrap_or(u32::MAX).max(1);
@@ -221,15 +226,14 @@ impl Fleet {
                 dialer: dialer.clone(),
                 subscriptions,
                 own,
+                delay,
                 ramp,
+                together: together.clone(),
                 powered_off: settings.powered_off,
                 orders,
                 stop: stop.clone(),
             };
-            tasks.push(tokio::spawn(async move {
-                tokio::time::sleep(delay).await;
-                Box::pin(task.run()).await
-            }));
+            tasks.spawn(async move { Box::pin(task.run()).await });
         }
         Ok(FleetHandle { groups, ledger, tasks, stop })
     }
@@ -260,7 +264,7 @@ fn identities(format: &str, servers: usize) -> Result<Vec<Identity>, FleetError>
 pub struct FleetHandle {
     groups: Vec<Arc<Group>>,
     ledger: Arc<Ledger>,
-    tasks: Vec<JoinHandle<Result<(), ConnectError>>>,
+    tasks: JoinSet<Result<(), ConnectError>>,
     stop: CancellationToken,
 }
 
@@ -410,23 +414,18 @@ impl FleetHandle {
 
     /// Completes when a connection has failed for good, with why. A healthy fleet never completes.
     pub async fn failed(&mut self) -> FleetError {
-        loop {
-            let finished = self.tasks.iter().position(JoinHandle::is_finished);
-            if let Some(position) = finished
-                && let Ok(Err(error)) = self.tasks.swap_remove(position).await
-            {
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Ok(Err(error)) = ended {
                 return FleetError::Connection(error);
             }
-            self.ledger.changed().await;
         }
+        std::future::pending().await
     }
 
     /// Ends the fleet: all connections are dropped, nothing is announced.
     pub async fn stop(mut self) {
         self.stop.cancel();
-        for task in std::mem::take(&mut self.tasks) {
-            let _ = task.await;
-        }
+        while self.tasks.join_next().await.is_some() {}
     }
 }
 

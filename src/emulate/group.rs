@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use futures::stream::SelectAll;
 use quartermaster_proto::choria::envelope::{OpenRequest, open_request};
 use quartermaster_proto::choria::subject;
-use tokio::sync::mpsc;
+use tokio::sync::{Barrier, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -96,8 +96,12 @@ pub(super) struct Task {
     pub(super) subscriptions: Subscriptions,
     /// True when the connection belongs to one server and follows its life.
     pub(super) own: bool,
+    /// Before the first server of this group starts.
+    pub(super) delay: Duration,
     /// Start the servers evenly over this long.
     pub(super) ramp: Duration,
+    /// Start nobody before all groups that share this are connected.
+    pub(super) together: Option<Arc<Barrier>>,
     /// Start nobody before an order says so.
     pub(super) powered_off: bool,
     pub(super) orders: mpsc::Receiver<(usize, Order)>,
@@ -126,7 +130,14 @@ impl Task {
 
     async fn work(mut self) -> Result<(), ConnectError> {
         let mut live = Live { client: None, inbox: SelectAll::new(), timers: BTreeMap::new(), next: 0 };
-        self.connect(&mut live).await?;
+        if let Some(all) = self.together.take() {
+            self.connect(&mut live).await?;
+            all.wait().await;
+            tokio::time::sleep(self.delay).await;
+        } else {
+            tokio::time::sleep(self.delay).await;
+            self.connect(&mut live).await?;
+        }
         if !self.powered_off {
             self.start(&mut live).await?;
         }
@@ -166,6 +177,7 @@ impl Task {
 
     async fn connect(&self, live: &mut Live) -> Result<(), ConnectError> {
         self.hang_up(live);
+        let turn = self.dialer.turn().await;
         let name = self.group.index.keys().next().filter(|_| self.own).cloned();
         let client = self.dialer.connect(name, Login::Node).await?;
         for agent in AGENTS {
@@ -182,7 +194,7 @@ impl Task {
             }
         }
         // The events must not overtake the subscriptions: somebody may answer at once.
-        client.flush().await.map_err(ConnectError::Flush)?;
+        self.dialer.up(&client, turn).await?;
         live.client = Some(client);
         Ok(())
     }
@@ -296,6 +308,7 @@ impl Task {
             Some((jwt, seed)) => Login::Server { jwt, seed },
             None => Login::None,
         };
+        let turn = self.dialer.turn().await;
         let client = self.dialer.connect(Some(serving.identity.clone()), login).await?;
         for collective in &serving.collectives {
             for agent in ["discovery", "rpcutil", "choria_util"] {
@@ -303,7 +316,7 @@ impl Task {
             }
             live.inbox.push(subscribe(&client, format!("{collective}.node.{}", serving.identity)).await?);
         }
-        client.flush().await.map_err(ConnectError::Flush)?;
+        self.dialer.up(&client, turn).await?;
         live.client = Some(client);
         Ok(())
     }

@@ -84,6 +84,32 @@ async fn servers_with_a_connection_each_are_provisioned() {
     provisions(Generation::V1, 5, 5, true).await;
 }
 
+/// How many of a hundred servers, more than connect at once, are connected when the first one announces itself.
+async fn connected_at_the_first_announcement(together: bool) -> Option<u64> {
+    let authority = Authority::new("emulate");
+    let broker = BrokerOptions::new().tls(&authority).allow_plain().start()?;
+    let mut client = Scripted::connect(&broker.url(), Generation::V1).await;
+    let mut settings = FleetSettings::new(network(Generation::V1), broker.url(), 100);
+    settings.connections = 100;
+    settings.together = together;
+    let fleet = Fleet::start(settings).await.unwrap();
+    client.event().await;
+    let connected = fleet.stats().connects;
+    fleet.wait_until_announced(PATIENCE).await.unwrap();
+    fleet.stop().await;
+    Some(connected)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_that_comes_together_announces_nobody_before_all_are_connected() {
+    if let Some(connected) = connected_at_the_first_announcement(true).await {
+        assert_eq!(connected, 100);
+    }
+    if let Some(connected) = connected_at_the_first_announcement(false).await {
+        assert!(connected < 100, "{connected}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_of_its_own_subscribes_as_a_real_one_and_logs_in_with_its_token() {
     let network = network(Generation::V2);

@@ -62,7 +62,7 @@ impl VaultKeeper {
     /// The vault as a child of an owner: restarted at once, then with growing delays, for ever.
     pub fn owned(settings: VaultSettings, outside: Outside) -> (VaultHandle, Owned<Self>) {
         let slot = Slot::new(settings.position, settings.queue.get());
-        let handle = VaultHandle::new(slot.clone());
+        let handle = VaultHandle::new(slot.clone(), settings.unsigned());
         let owned = Owned::new(slot, RestartPolicy::standard().at_once(), move |birth, _ctx| {
             Self::new(settings.clone(), outside.clone(), Some(birth))
         });
@@ -72,8 +72,9 @@ impl VaultKeeper {
     /// Starts a vault that nobody restarts, on the current arbiter.
     pub fn start_alone(settings: VaultSettings, outside: Outside) -> VaultHandle {
         let slot = Slot::new(settings.position, settings.queue.get());
+        let unsigned = settings.unsigned();
         slot.set(Self::new(settings, outside, None).start());
-        VaultHandle::new(slot)
+        VaultHandle::new(slot, unsigned)
     }
 
     fn liveness(&self) -> Liveness {

@@ -17,6 +17,7 @@ mod messages;
 mod nats;
 mod outside;
 mod settings;
+mod signed;
 mod store;
 mod tls;
 mod worker;

@@ -118,6 +118,11 @@ impl VaultSettings {
         }
     }
 
+    /// Whether requests carry no signature.
+    pub(super) const fn unsigned(&self) -> bool {
+        matches!(self.security, Security::Insecure)
+    }
+
     /// The TLS files in force.
     pub fn client_tls(&self) -> ClientTls {
         if let Some(own) = &self.own_tls {

@@ -8,15 +8,14 @@ use quartermaster_proto::choria::ecdh::KeyPair;
 use quartermaster_proto::choria::envelope::Proof;
 use quartermaster_proto::choria::pem::encrypt_private_key;
 use quartermaster_proto::choria::sign::SigningKey;
-use quartermaster_proto::choria::token::{
-    ClientClaims, ProvisioningClaims, VerifyKey, parse_client, verify_provisioning,
-};
+use quartermaster_proto::choria::token::{ClientClaims, ProvisioningClaims, VerifyKey, parse_client};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::files::Watched;
 use super::messages::{Login, SealedKey};
 use super::nats::NatsCredentials;
 use super::settings::PROVISIONER_USER;
+use super::signed::Signed;
 use super::{Outside, Security, TlsMode, VaultError, VaultSettings, tls};
 
 /// A client token as text and as what it says.
@@ -39,13 +38,14 @@ pub(super) struct Store {
     voucher: Voucher,
     nats: Option<Watched<NatsCredentials>>,
     verify: Option<Verify>,
+    signed: Signed,
     signing_key: Option<Watched<SigningKey>>,
     signing_token: Option<Watched<Token>>,
 }
 
 enum Verify {
     File(Watched<VerifyKey>),
-    Given(String),
+    Given(Arc<VerifyKey>),
 }
 
 impl Store {
@@ -62,7 +62,7 @@ impl Store {
             },
         };
         let verify = settings.jwt_verify_cert.as_ref().map(|given| match VerifyKey::from_text(given) {
-            Ok(_) => Verify::Given(given.clone()),
+            Ok(key) => Verify::Given(Arc::new(key)),
             Err(_) => Verify::File(Watched::new("jwt_verify_cert", Path::new(given))),
         });
         let signing_key =
@@ -70,7 +70,8 @@ impl Store {
         let signing_token =
             settings.jwt_signing_token.as_deref().map(|path| Watched::new("jwt_signing_token", path));
         let nats = settings.nats_credentials.as_deref().map(|path| Watched::new("NATS credentials", path));
-        Self { settings, outside, voucher, nats, verify, signing_key, signing_token }
+        let signed = Signed::default();
+        Self { settings, outside, voucher, nats, verify, signed, signing_key, signing_token }
     }
 
     pub(super) fn sign_request(&self, body: &[u8]) -> Result<Proof, VaultError> {
@@ -143,13 +144,11 @@ impl Store {
         let now = self.outside.now();
         let key = match &self.verify {
             None => return Err(VaultError::NotConfigured { what: "jwt_verify_cert" }),
-            Some(Verify::Given(text)) => {
-                Arc::new(VerifyKey::from_text(text).map_err(|_| VaultError::VerifyKeyUnusable)?)
-            }
+            Some(Verify::Given(key)) => Arc::clone(key),
             Some(Verify::File(file)) if !file.path().exists() => return Err(VaultError::VerifyKeyUnusable),
             Some(Verify::File(file)) => file.get(now, parse_verify_key)?,
         };
-        verify_provisioning(jwt, &key, now).map_err(VaultError::Verify)
+        self.signed.verify(jwt, &key, now).map_err(VaultError::Verify)
     }
 
     pub(super) fn issue_server_token(&self, order: &ServerTokenOrder) -> Result<SecretString, VaultError> {

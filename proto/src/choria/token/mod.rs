@@ -16,7 +16,7 @@ pub use claims::{
 pub use client::{ClientClaims, ClientPermissions, parse_client, verify_client};
 pub use error::TokenError;
 pub use key::VerifyKey;
-pub use provisioning::{ProvisioningClaims, parse_provisioning, verify_provisioning};
+pub use provisioning::{ProvisioningClaims, SignedProvisioning, parse_provisioning, verify_provisioning};
 pub use server::{ServerClaims, ServerPermissions, parse_server, verify_server};
 
 pub(crate) use claims::{Claims, check_times, decode, decode_unverified};

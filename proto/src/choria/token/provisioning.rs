@@ -101,27 +101,44 @@ impl ProvisioningClaims {
     }
 }
 
-/// Verifies a provisioning token: signature by the configured key's own algorithms, purpose (claim `purpose` or `sub`),
-/// times without leeway, and, when there is a trust chain signature, an unexpired chain issuer (choria.md 6.2).
+/// A provisioning token whose signature and purpose are verified, which stays true; its times are looked at each time.
+#[derive(Debug, Clone)]
+pub struct SignedProvisioning(ProvisioningClaims);
+
+impl SignedProvisioning {
+    /// Verifies the signature by the configured key's own algorithms, and the purpose (claim `purpose` or `sub`).
+    pub fn verify(jwt: &str, key: &VerifyKey) -> Result<Self, TokenError> {
+        let claims = ProvisioningClaims::read(&decode(jwt, key)?)?;
+        check_recognised(&claims)?;
+        Ok(Self(claims))
+    }
+
+    /// The claims, if they hold at `now`: times without leeway, and, when there is a trust chain signature, an unexpired
+    /// chain issuer (choria.md 6.2).
+    pub fn at(&self, now: WallClock) -> Result<ProvisioningClaims, TokenError> {
+        let Self(claims) = self;
+        check_times(&claims.standard, now)?;
+        if claims.standard.tcs.is_some() {
+            if !claims.standard.iss.as_deref().is_some_and(|iss| iss.starts_with(chain::CHAIN_PREFIX)) {
+                return Err(TokenError::Chain(ChainError::NotChained));
+            }
+            if let Some(at) = claims.standard.issexp
+                && now >= WallClock::from_seconds(at)
+            {
+                return Err(TokenError::Chain(ChainError::IssuerExpired { at, now: now.seconds() }));
+            }
+        }
+        Ok(claims.clone())
+    }
+}
+
+/// Verifies a provisioning token and everything it says that can be wrong at `now`.
 pub fn verify_provisioning(
     jwt: &str,
     key: &VerifyKey,
     now: WallClock,
 ) -> Result<ProvisioningClaims, TokenError> {
-    let claims = ProvisioningClaims::read(&decode(jwt, key)?)?;
-    check_recognised(&claims)?;
-    check_times(&claims.standard, now)?;
-    if claims.standard.tcs.is_some() {
-        if !claims.standard.iss.as_deref().is_some_and(|iss| iss.starts_with(chain::CHAIN_PREFIX)) {
-            return Err(TokenError::Chain(ChainError::NotChained));
-        }
-        if let Some(at) = claims.standard.issexp
-            && now >= WallClock::from_seconds(at)
-        {
-            return Err(TokenError::Chain(ChainError::IssuerExpired { at, now: now.seconds() }));
-        }
-    }
-    Ok(claims)
+    SignedProvisioning::verify(jwt, key)?.at(now)
 }
 
 /// Reads a provisioning token without verifying anything but its purpose, as the server that owns it does.
