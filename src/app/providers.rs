@@ -62,6 +62,7 @@ pub fn settings_of(
     settings.eager = provider.eager;
     settings.idle_stop = provider.idle_stop;
     settings.install_hint.clone_from(&provider.install_hint);
+    settings.probed.clone_from(&provider.probed);
     settings
 }
 

@@ -47,11 +47,15 @@ pub fn load_and_examine(
 ) -> (Option<Config>, Faults) {
     let loaded = load(yaml, choria, around);
     let mut faults = loaded.faults;
-    if let Some(config) = &loaded.config {
-        examine(config, around, &mut faults);
+    let mut config = loaded.config;
+    if let Some(config) = &mut config {
+        let mut schemas = examine(config, around, &mut faults);
         faults.sort();
+        for provider in &mut config.providers {
+            provider.probed = schemas.remove(&provider.name);
+        }
     }
-    (loaded.config, faults)
+    (config, faults)
 }
 
 /// Does what `args` ask for.

@@ -1,10 +1,13 @@
 //! What the configuration names: the helper, keys, tokens, folders, and who else may read them.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use quartermaster_actors::builtin::Builtin;
 use quartermaster_actors::vault;
+use quartermaster_proto::provider::Schema;
 use rustix::fs::Access;
 
 use super::{steps, web};
@@ -12,19 +15,25 @@ use crate::app::{providers, settings};
 use crate::clock;
 use crate::config::{Config, FaultKind, Faults, LogTarget, ProviderConfig, Severity, Surroundings};
 
-/// Looks at everything the configuration names. Nothing is changed, started or connected to.
-pub fn examine(config: &Config, around: &Surroundings<'_>, faults: &mut Faults) {
+/// Looks at everything the configuration names. Nothing is changed, started or connected to; what the providers of steps declare
+/// is answered.
+pub fn examine(
+    config: &Config,
+    around: &Surroundings<'_>,
+    faults: &mut Faults,
+) -> BTreeMap<String, Arc<Schema>> {
     helper(&config.helper.command.program, around, faults);
     secrets(config, faults);
     credentials(config, faults);
     for provider in &config.providers {
         program_of(config, provider, faults);
     }
-    steps::examine(config, faults);
+    let schemas = steps::examine(config, faults);
     log_file(config, around, faults);
     web::examine(&config.web, faults);
     config_file(&config.yaml_file, &["token", "broker_provisioning_password", "control.password"], faults);
     config_file(&config.choria_file, &["plugin.nats.pass"], faults);
+    schemas
 }
 
 /// Keys, tokens and certificates, each read and tried as the vault will.

@@ -1,11 +1,10 @@
 //! What a helper that is a provider declares. Its program is asked for its schema, no process is kept, nothing is configured.
 
-use quartermaster_actors::child::Orphans;
-use quartermaster_actors::provider::probe;
 use quartermaster_proto::helper::misfits;
 
 use crate::app::settings;
-use crate::config::{Config, FaultKind, Faults, HelperProtocol, Severity};
+use crate::config::{Config, FaultKind, Faults, HELPER_PROVIDER, HelperProtocol, Severity};
+use crate::provider::{ask, cache};
 
 const KEY: &str = "helper";
 
@@ -22,13 +21,15 @@ pub fn examine_schema(config: &Config, faults: &mut Faults) {
         }
     };
     let settings = settings::helper_provider(config);
-    match runtime.block_on(probe(&settings, &Orphans::unadopted())) {
-        Ok(probed) => {
-            for warning in &probed.warnings {
+    let described = config.providers.iter().find(|provider| provider.name == HELPER_PROVIDER);
+    let by_describe = described.is_some_and(|provider| provider.compat.probe_by_describe);
+    match runtime.block_on(ask(&settings, by_describe, cache().as_deref())) {
+        Ok(asked) => {
+            for warning in &asked.warnings {
                 let what = format!("its schema: {warning}");
                 faults.about(Severity::Warning, FaultKind::Files, KEY, what, "");
             }
-            for misfit in misfits(&probed.schema, &settings::helper_always(config)) {
+            for misfit in misfits(&asked.schema, &settings::helper_always(config)) {
                 let help = "docs/helpers.md shows what a helper that is a provider declares";
                 faults.missing(KEY, format!("as a provider: {misfit}"), help);
             }

@@ -1,11 +1,10 @@
 //! Steps against what their providers declare: every action, attribute, reference and condition. Only the programs' `schema`
-//! subcommands run for it; no provider is started, nothing is configured.
+//! subcommands run for it, or a process that is asked to describe itself where the configuration says so; nothing is configured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quartermaster_actors::child::Orphans;
-use quartermaster_actors::provider::{CallError, Probed, probe};
+use quartermaster_actors::provider::CallError;
 use quartermaster_actors::steps::{Template, TypeScope};
 use quartermaster_proto::provider::{
     ActionSchema, AttrSchema, Complaint, Declared as _, Path, Schema, Type, Value, validate,
@@ -13,9 +12,10 @@ use quartermaster_proto::provider::{
 
 use crate::app::providers;
 use crate::config::{Config, FaultKind, Faults, ProviderConfig, Severity, StepConfig};
+use crate::provider::{Asked, ask, cache};
 
-/// Checks all steps.
-pub fn examine(config: &Config, faults: &mut Faults) {
+/// Checks all steps; answers what their providers declare.
+pub fn examine(config: &Config, faults: &mut Faults) -> BTreeMap<String, Arc<Schema>> {
     let used: BTreeSet<&str> = config.steps.all().map(|step| step.provider.as_str()).collect();
     let used: Vec<&ProviderConfig> =
         config.providers.iter().filter(|provider| used.contains(provider.name.as_str())).collect();
@@ -23,36 +23,32 @@ pub fn examine(config: &Config, faults: &mut Faults) {
     for (provider, probed) in used.iter().copied().zip(probed(config, &used)) {
         let key = format!("providers.{}.source", provider.name);
         match probed {
-            Ok(Some(probed)) => {
-                for warning in &probed.warnings {
+            Ok(asked) => {
+                for warning in &asked.warnings {
                     faults.about(Severity::Warning, FaultKind::Files, &key, warning.to_string(), "");
                 }
-                provider_config(provider, &probed.schema, faults);
-                schemas.insert(provider.name.as_str(), probed.schema);
-            }
-            Ok(None) => {
-                let what = "its schema is not asked for, so its steps are not checked";
-                faults.about(
-                    Severity::Warning,
-                    FaultKind::Files,
-                    &key,
-                    what,
-                    "let the program have the subcommand `schema`",
-                );
+                provider_config(provider, &asked.schema, faults);
+                schemas.insert(provider.name.clone(), asked.schema);
             }
             // What is wrong with the program itself has been told of.
             Err(_) if !provider.program.is_file() => {}
             Err(error) => {
-                let help = "run the program with the argument `schema` and look what it prints";
+                let help = if provider.compat.probe_by_describe {
+                    "`quartermaster provider check` tells what is wrong with the program"
+                } else {
+                    "run the program with the argument `schema` and look what it prints; for a program without it there is \
+                     `compat.schema_probe: describe`"
+                };
                 faults.missing(&key, explained(&error), help);
             }
         }
     }
     let mut scope = TypeScope { roots: roots(config), steps: BTreeMap::new() };
     for step in config.steps.all() {
-        let outputs = one(step, schemas.get(step.provider.as_str()), &scope, faults);
+        let outputs = one(step, schemas.get(&step.provider), &scope, faults);
         scope.steps.insert(step.name.clone(), outputs);
     }
+    schemas
 }
 
 fn explained(error: &CallError) -> String {
@@ -62,8 +58,8 @@ fn explained(error: &CallError) -> String {
     }
 }
 
-/// The schemas of these providers, asked for side by side. None of one whose program has no subcommand for it.
-fn probed(config: &Config, used: &[&ProviderConfig]) -> Vec<Result<Option<Probed>, CallError>> {
+/// The schemas of these providers, asked for side by side, or remembered.
+fn probed(config: &Config, used: &[&ProviderConfig]) -> Vec<Result<Asked, CallError>> {
     if used.is_empty() {
         return Vec::new();
     }
@@ -74,11 +70,8 @@ fn probed(config: &Config, used: &[&ProviderConfig]) -> Vec<Result<Option<Probed
     // A thread of its own, since whoever asks may be inside a runtime already.
     let asked = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-        let orphans = Orphans::unadopted();
-        let each = settings.iter().map(|(settings, skip)| {
-            let orphans = &orphans;
-            async move { if *skip { Ok(None) } else { probe(settings, orphans).await.map(Some) } }
-        });
+        let cache = cache();
+        let each = settings.iter().map(|(settings, by_describe)| ask(settings, *by_describe, cache.as_deref()));
         Some(runtime.block_on(futures::future::join_all(each)))
     });
     asked.join().ok().flatten().unwrap_or_default()

@@ -86,7 +86,7 @@ fn whatever_cannot_fit_is_told_with_its_key() {
         ),
         (
             step(r#"zone: z, name: "${server.name}""#),
-            "steps.before[0].attrs.name: `server.name` is not there; known: facts, identity, inventory, version",
+            "steps.before[0].attrs.name: `server.name`: there is no `name`; known: facts, identity, inventory, version",
         ),
         (
             step(r#"zone: z, name: "${steps.b.id}""#),
@@ -102,7 +102,7 @@ fn whatever_cannot_fit_is_told_with_its_key() {
         ),
         (
             step(r#"zone: z, name: "${upper(server.identity)}""#),
-            "steps.before[0].attrs.name: the function `upper` cannot be used here",
+            "steps.before[0].attrs.name: the function `upper` is not supported",
         ),
         (
             "  before:\n    - {name: a, provider: dns, action: record_sign}\n".to_owned(),

@@ -113,6 +113,7 @@ impl Checker<'_> {
             install_hint: raw.install_hint.clone(),
             max_frame,
             confine,
+            probed: None,
         })
     }
 

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use quartermaster_proto::provider::Members;
+use quartermaster_proto::provider::{Members, Schema};
 
 use super::fault::Faults;
 use super::provider_check::Checker;
@@ -185,6 +186,8 @@ pub struct ProviderConfig {
     pub max_frame: Option<usize>,
     /// What its processes may not.
     pub confine: ProviderConfine,
+    /// What its program said of itself when it was asked; filled in by whoever asks.
+    pub probed: Option<Arc<Schema>>,
 }
 
 impl fmt::Debug for ProviderConfig {

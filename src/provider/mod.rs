@@ -7,10 +7,12 @@ mod lock;
 mod program;
 mod replay;
 mod schema;
+mod schemas;
 mod trace;
 mod wrap;
 
 pub use command::{ProviderCommand, run};
 pub use confined::launcher;
 pub(crate) use program::explained;
+pub(crate) use schemas::{Asked, ask, cache};
 pub use trace::{From, TraceError, TraceFile, Traced};

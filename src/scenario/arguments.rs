@@ -43,13 +43,6 @@ impl VariableArgs {
     }
 }
 
-/// Where the schemas of pinned programs are kept: below the user's directory of caches.
-pub fn cache() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
-    Some(base.join("quartermaster/schemas"))
-}
-
 /// Where the key lies that seals what an undo needs and nobody may read.
 pub fn record_key() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -18,7 +18,6 @@ mod record;
 mod reporter;
 mod running;
 mod schedule;
-mod schemas;
 mod secrets;
 mod show;
 mod sources;

@@ -8,19 +8,18 @@ use quartermaster_actors::expression::Expression;
 use quartermaster_actors::text::causes;
 use quartermaster_proto::provider::Value;
 
-use super::arguments::{VariableArgs, cache};
+use super::arguments::VariableArgs;
 use super::check::{Checked, check, configs};
 use super::document::Scenario;
 use super::fault::Faults;
 use super::read::read;
-use super::schemas::{Asked, ask};
 use super::secrets::Secrets;
 use super::sources::{Source, sources};
 use super::variables::{Given, values};
 use super::world::Known;
 use crate::cli::out::say;
 use crate::exit::Exit;
-use crate::provider::explained;
+use crate::provider::{Asked, ask, cache, explained};
 
 /// A file of steps, looked at from all sides.
 #[derive(Debug)]

@@ -3,5 +3,7 @@
 
 mod checks;
 mod running;
+#[cfg(test)]
+mod schemas;
 mod site;
 mod streams;

@@ -69,6 +69,7 @@ impl<S: Scope> Run<'_, S> {
                 Some(flag) => Partial::Known((!flag).into()),
                 None => Partial::Unknown(Type::Bool),
             }),
+            Kind::Try(items) => self.first(expression.line, items),
             Kind::Binary(operator, both) => self.binary(*operator, both),
         }
     }
@@ -146,6 +147,33 @@ impl<S: Scope> Run<'_, S> {
                 Ok(Partial::Unknown(if yes == no { yes } else { Type::Any }))
             }
         }
+    }
+
+    /// The first that has a value; what is not known yet may turn out to have none.
+    fn first(&mut self, line: usize, items: &[Expression]) -> Result<Partial, ExpressionError> {
+        let mut unknown: Option<Type> = None;
+        let mut last = ExpressionError::new(line, "`try` is given nothing");
+        for item in items {
+            let found = match self.value(item) {
+                Ok(found) => found,
+                Err(error) => {
+                    last = error;
+                    continue;
+                }
+            };
+            if unknown.is_none() && found.known().is_some() {
+                return Ok(found);
+            }
+            let (ty, is_known) = (found.ty(), found.known().is_some());
+            unknown = Some(match unknown {
+                Some(other) if other != ty => Type::Any,
+                _ => ty,
+            });
+            if is_known {
+                break;
+            }
+        }
+        unknown.map(Partial::Unknown).ok_or(last)
     }
 
     fn binary(&mut self, operator: Operator, both: &[Expression; 2]) -> Result<Partial, ExpressionError> {

@@ -39,13 +39,13 @@ const fn field(ty: Type) -> Field {
 
 impl Partial {
     /// A list; known when all of it is.
-    pub(super) fn list(items: Vec<Self>) -> Self {
+    pub(crate) fn list(items: Vec<Self>) -> Self {
         let known: Option<Vec<Value>> = items.iter().map(|item| item.known().cloned()).collect();
         known.map_or(Self::List(items), |items| Self::Known(Value::List(items)))
     }
 
     /// An object; known when all of it is.
-    pub(super) fn object(members: BTreeMap<String, Self>) -> Self {
+    pub(crate) fn object(members: BTreeMap<String, Self>) -> Self {
         let known: Option<Members> =
             members.iter().map(|(name, part)| Some((name.clone(), part.known()?.clone()))).collect();
         known.map_or(Self::Object(members), |members| Self::Known(Value::Object(members)))

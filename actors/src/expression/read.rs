@@ -9,6 +9,9 @@ use quartermaster_proto::provider::{Number, Value};
 
 use super::tree::{Access, Expression, ExpressionError, Kind, Operator, Reference};
 
+/// Nesting of one expression.
+const MAX_DEPTH: usize = 64;
+
 /// Where lines of a text begin.
 #[derive(Debug, Clone)]
 pub struct Lines {
@@ -45,7 +48,7 @@ impl Expression {
     /// # Errors
     /// What is not supported, by its name and line.
     pub fn read(hcl: &Hcl, lines: &Lines) -> Result<Self, ExpressionError> {
-        Reader { lines, line: lines.of(hcl) }.expression(hcl)
+        Reader { lines, line: lines.of(hcl), depth: 0 }.expression(hcl)
     }
 
     /// Takes a text with `${…}` in it. A text that is one such and nothing else keeps the type of what it refers to.
@@ -58,7 +61,7 @@ impl Expression {
             let at = line + error.location().line().saturating_sub(1);
             ExpressionError::new(at, format!("not a text with ${{…}}: {}", error.message()))
         })?;
-        Reader { lines: &lines, line }.template(&template)
+        Reader { lines: &lines, line, depth: 0 }.template(&template)
     }
 }
 
@@ -67,6 +70,7 @@ impl Expression {
 struct Reader<'a> {
     lines: &'a Lines,
     line: usize,
+    depth: usize,
 }
 
 impl Reader<'_> {
@@ -84,7 +88,10 @@ impl Reader<'_> {
     }
 
     fn expression(self, hcl: &Hcl) -> Result<Expression, ExpressionError> {
-        let here = self.at(hcl);
+        let here = Self { depth: self.depth + 1, ..self.at(hcl) };
+        if here.depth > MAX_DEPTH {
+            return here.unsupported("nesting as deep as this");
+        }
         let kind = match hcl {
             Hcl::Null(_) => Kind::Literal(Value::Null),
             Hcl::Bool(flag) => Kind::Literal((*flag.value()).into()),
@@ -125,6 +132,9 @@ impl Reader<'_> {
                 let operator = here.operator(*operation.operator.value())?;
                 let both = [here.expression(&operation.lhs_expr)?, here.expression(&operation.rhs_expr)?];
                 Kind::Binary(operator, Box::new(both))
+            }
+            Hcl::FuncCall(call) if call.name.namespace.is_empty() && call.name.name.as_str() == "try" => {
+                Kind::Try(call.args.iter().map(|item| here.expression(item)).collect::<Result<_, _>>()?)
             }
             Hcl::FuncCall(call) => {
                 let spaces = call.name.namespace.iter().map(|space| format!("{}::", space.value()));

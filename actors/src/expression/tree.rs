@@ -5,7 +5,7 @@ use std::fmt;
 use quartermaster_proto::provider::{Value, is_name};
 
 /// An expression and the line it begins on.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Expression {
     /// Its line, counted from 1.
     pub line: usize,
@@ -20,7 +20,7 @@ impl fmt::Debug for Expression {
 }
 
 /// What is understood.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Literal(Value),
     /// Pieces of one text.
@@ -30,6 +30,8 @@ pub(super) enum Kind {
     Reference(Reference),
     Conditional(Box<[Expression; 3]>),
     Not(Box<Expression>),
+    /// The first that has a value.
+    Try(Vec<Expression>),
     Binary(Operator, Box<[Expression; 2]>),
 }
 
@@ -140,7 +142,7 @@ impl Expression {
         match &self.kind {
             Kind::Literal(_) => {}
             Kind::Reference(reference) => found.push(reference),
-            Kind::Template(parts) | Kind::List(parts) => parts.iter().for_each(|part| part.collect(found)),
+            Kind::Template(parts) | Kind::List(parts) | Kind::Try(parts) => parts.iter().for_each(|part| part.collect(found)),
             Kind::Object(members) => members.iter().for_each(|(name, value)| {
                 name.collect(found);
                 value.collect(found);

@@ -128,7 +128,7 @@ impl HostProvisioner {
         ctx.stop();
     }
 
-    fn after_references(&self) -> Vec<crate::steps::Reference> {
+    fn after_references(&self) -> Vec<crate::expression::Reference> {
         let mut references = Vec::new();
         for spec in self.site_steps.after.iter() {
             references.extend(spec.attrs.references().into_iter().cloned());

@@ -19,9 +19,7 @@ mod walk;
 
 pub use call::{CallEnd, Input, Kind};
 pub use desk::{Desk, Stops, Told, WriteRecord};
-pub use expression::{
-    Access, EvalError, Evaluated, Reference, Scope, Template, TemplateError, TypeScope, fits,
-};
+pub use expression::{EvalError, Evaluated, Scope, Template, TypeScope};
 pub use forward::{Ended, Forward, StepSpec};
 pub use going::{About, At, Going, Move, Step, StepCall};
 pub use ledger::{Entry, EntryState, Ledger, Left, LeftWhy, UndoEntry, UndoState, Undos};

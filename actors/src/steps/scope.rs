@@ -2,7 +2,7 @@
 
 use quartermaster_proto::provider::{Mask, Members, Value};
 
-use super::expression::{Access, Reference};
+use crate::expression::{Access, Reference};
 
 /// Shorter texts of the helper's reply are no secrets: covering every `yes` would cover what an error says.
 const SHORTEST_SECRET: usize = 5;
@@ -11,9 +11,9 @@ const SHORTEST_SECRET: usize = 5;
 pub fn pruned<'r>(roots: &Members, references: impl IntoIterator<Item = &'r Reference>) -> Members {
     let mut kept = Members::new();
     for reference in references {
-        if let Some(root) = roots.get(&reference.root) {
-            let into = kept.entry(reference.root.clone()).or_insert_with(Value::empty);
-            keep(into, root, &reference.path);
+        let Some((Access::Name(name), path)) = reference.path.split_first() else { continue };
+        if let Some(root) = roots.get(name) {
+            keep(kept.entry(name.clone()).or_insert_with(Value::empty), root, path);
         }
     }
     kept
@@ -21,7 +21,7 @@ pub fn pruned<'r>(roots: &Members, references: impl IntoIterator<Item = &'r Refe
 
 /// Copies what lies at the end of `path`, and whatever lies in a list on the way whole.
 fn keep(into: &mut Value, from: &Value, path: &[Access]) {
-    if let (Some((Access::Key(name), rest)), Value::Object(members)) = (path.split_first(), from) {
+    if let (Some((Access::Name(name), rest)), Value::Object(members)) = (path.split_first(), from) {
         let Some(found) = members.get(name) else { return };
         if !matches!(into, Value::Object(_)) {
             *into = Value::empty();

@@ -50,6 +50,7 @@ fn the_same_text_has_the_same_value() {
         "${(server.cores) != 3}",
         "a \"quoted\" ${\"in ${server.identity}\"}",
         "$${server.identity}",
+        "${try(server.gone, server.identity)}",
         "100%",
     ] {
         let (here, there) = both(text);
@@ -61,6 +62,8 @@ fn the_same_text_has_the_same_value() {
 fn both_refuse_the_same() {
     for text in [
         "${server.gone}",
+        "${try(server.gone, other.x)}",
+        "${try()}",
         "${other.x}",
         "${server.list[7]}",
         "a ${server.list}",

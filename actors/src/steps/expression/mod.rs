@@ -1,9 +1,9 @@
-//! Values with references in `${…}`, read by the same parser as scenario files: `template.rs` reads them, `eval.rs` gives their
-//! value, `typing.rs` sees before anything runs whether they can fit.
+//! Values with references in `${…}`, as the configuration file has them: `template.rs` reads them, `eval.rs` gives their value,
+//! `typing.rs` sees before anything runs whether they can fit. What stands in `${…}` is [`crate::expression`]'s.
 mod eval;
 mod template;
 mod typing;
 
 pub use eval::{EvalError, Evaluated, Scope};
-pub use template::{Access, Reference, Template, TemplateError};
-pub use typing::{TypeScope, fits};
+pub use template::Template;
+pub use typing::TypeScope;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quartermaster_actors::child::Orphans;
@@ -65,4 +65,11 @@ fn keep(file: &Path, printed: &[u8]) -> std::io::Result<()> {
     out.write_all(printed)?;
     out.sync_all()?;
     fs::rename(&beside, file)
+}
+
+/// Where the schemas of pinned programs are kept: below the user's directory of caches.
+pub fn cache() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+    Some(base.join("quartermaster/schemas"))
 }
