@@ -120,7 +120,8 @@ async fn memory() {
         (0..WAITING).map(|number| handle.call(server(number), None)).collect();
     // Each has to be asked for once before it waits.
     let _ = tokio::time::timeout(Duration::from_secs(2), calls.next()).await;
-    let (kib, bytes) = ((resident() - before) / 1024, (resident() - before) / WAITING as u64);
+    let grown = resident().saturating_sub(before);
+    let (kib, bytes) = (grown / 1024, grown / WAITING as u64);
     row("memory with 10,000 calls waiting, beside the runner's own", &format!("{kib} KiB"));
     row("of that for each call, its attributes included", &format!("{bytes} bytes"));
     drop(calls);

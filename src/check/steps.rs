@@ -71,7 +71,8 @@ fn probed(config: &Config, used: &[&ProviderConfig]) -> Vec<Result<Asked, CallEr
     let asked = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         let cache = cache();
-        let each = settings.iter().map(|(settings, by_describe)| ask(settings, *by_describe, cache.as_deref()));
+        let each =
+            settings.iter().map(|(settings, by_describe)| ask(settings, *by_describe, cache.as_deref()));
         Some(runtime.block_on(futures::future::join_all(each)))
     });
     asked.join().ok().flatten().unwrap_or_default()

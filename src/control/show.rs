@@ -119,6 +119,14 @@ fn note(notes: &mut String, report: &Value) {
     for reason in report.pointer("/ready/reasons").and_then(Value::as_array).into_iter().flatten() {
         let _ = writeln!(notes, "{instance}: {}", clean(reason.as_str().unwrap_or_default()));
     }
+    let not_taken_back = number(report, "/fleet/not_taken_back");
+    if not_taken_back > 0 {
+        let undecided = number(report, "/fleet/undecided");
+        let _ = writeln!(
+            notes,
+            "{instance}: of {not_taken_back} servers something could not be taken back, {undecided} of them wait for `retry` or `forget`"
+        );
+    }
     if let Some(oldest) = report.pointer("/overview/oldest_waiting").filter(|oldest| !oldest.is_null()) {
         let waited = span(number(oldest, "/waited_ms"));
         let _ = writeln!(notes, "{instance}: {} has waited longest, {waited}", text(oldest, "/identity"));

@@ -194,6 +194,10 @@ pub struct FleetView {
     pub cooling: usize,
     /// Left alone after too many attempts.
     pub gave_up: usize,
+    /// Hosts of whom something that providers did could not be taken back yet.
+    pub not_taken_back: usize,
+    /// Of those, the ones that wait for an operator's `retry` or `forget`.
+    pub undecided: usize,
     /// Cycles that ended with the host provisioned.
     pub provisioned_total: u64,
     /// Cycles that failed.
@@ -296,6 +300,8 @@ pub const fn fleet_view(numbers: &FleetSnapshot) -> FleetView {
         held: counts.held,
         cooling: counts.cooling,
         gave_up: counts.gave_up,
+        not_taken_back: counts.not_taken_back,
+        undecided: counts.undecided,
         provisioned_total: provisioned,
         failed_total: failed,
     }

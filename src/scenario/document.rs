@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quartermaster_actors::expression::{Expression, Reference};
+use quartermaster_actors::steps::Retry;
 use quartermaster_proto::provider::Type;
 
 /// Attributes by name, with the line each stands on.
@@ -77,6 +78,8 @@ pub struct Action {
     pub timeout: Option<Duration>,
     /// How often it is tried while the provider says that nothing was done.
     pub attempts: u32,
+    /// How these tries follow one another.
+    pub retry: Retry,
 }
 
 /// A declared undo: an action of the same provider.

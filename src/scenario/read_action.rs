@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use hcl::edit::structure::{Attribute, Block};
 use quartermaster_actors::expression::Expression;
-use quartermaster_proto::provider::{Number, is_name};
+use quartermaster_actors::steps::Retry;
+use quartermaster_proto::provider::{ErrorCode, Number, is_name};
 
 use super::document::{Action, Attrs, Teardown};
 use super::fault::Faults;
@@ -27,6 +28,7 @@ pub(super) fn action(reader: Reader<'_>, block: &Block, faults: &mut Faults) -> 
         teardown: None,
         timeout: None,
         attempts: 1,
+        retry: Retry::default(),
     };
     for attribute in reader.attributes(&block.body, &["lifecycle"], faults) {
         match attribute.key.value().as_str() {
@@ -88,7 +90,7 @@ fn is_action(names: &[&str]) -> bool {
 fn lifecycle(reader: Reader<'_>, block: &Block, action: &mut Action, faults: &mut Faults) {
     for attribute in reader.attributes(&block.body, &["teardown", "retry"], faults) {
         match attribute.key.value().as_str() {
-            "timeout" => action.timeout = timeout(reader, attribute, faults),
+            "timeout" => action.timeout = time(reader, attribute, "timeout", faults),
             other => {
                 let line = reader.lines.of(attribute);
                 faults.error(line, format!("`{other}` in `lifecycle` is not supported"));
@@ -99,6 +101,13 @@ fn lifecycle(reader: Reader<'_>, block: &Block, action: &mut Action, faults: &mu
         for attribute in reader.attributes(&block.body, &[], faults) {
             match attribute.key.value().as_str() {
                 "attempts" => action.attempts = attempts(reader, attribute, faults),
+                "codes" => action.retry.codes = codes(reader, attribute, faults),
+                name @ ("base" | "max") => {
+                    if let Some(delay) = time(reader, attribute, name, faults) {
+                        *(if name == "base" { &mut action.retry.base } else { &mut action.retry.max }) =
+                            delay;
+                    }
+                }
                 other => {
                     faults
                         .error(reader.lines.of(attribute), format!("`{other}` in `retry` is not supported"));
@@ -120,12 +129,27 @@ fn lifecycle(reader: Reader<'_>, block: &Block, action: &mut Action, faults: &mu
     }
 }
 
-fn timeout(reader: Reader<'_>, attribute: &Attribute, faults: &mut Faults) -> Option<Duration> {
+/// The codes after which a step is tried again.
+fn codes(reader: Reader<'_>, attribute: &Attribute, faults: &mut Faults) -> Option<Vec<ErrorCode>> {
+    let value = reader.expression(attribute, faults)?;
+    let items = value.as_list().map(<[Expression]>::to_vec).or_else(|| {
+        let items = value.as_literal()?.as_list()?;
+        Some(items.iter().map(|item| Expression::literal(value.line, item.clone())).collect())
+    });
+    let code = |item: &Expression| item.as_literal()?.as_str().map(ErrorCode::from_wire);
+    let codes = items.and_then(|items| items.iter().map(code).collect::<Option<Vec<_>>>());
+    if codes.is_none() {
+        faults.error(value.line, "`codes` is a list of texts such as [\"unavailable\", \"rate_limited\"]");
+    }
+    codes
+}
+
+fn time(reader: Reader<'_>, attribute: &Attribute, name: &str, faults: &mut Faults) -> Option<Duration> {
     let text = reader.literal_text(attribute, faults)?;
     match parse_duration(&text) {
         Ok(limit) => Some(limit),
         Err(error) => {
-            faults.error(reader.lines.of(attribute), format!("`timeout` is a time such as \"30s\": {error}"));
+            faults.error(reader.lines.of(attribute), format!("`{name}` is a time such as \"30s\": {error}"));
             None
         }
     }

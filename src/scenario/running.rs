@@ -174,7 +174,8 @@ impl<'a> Running<'a> {
             index: None,
             timeout: step.action.timeout,
         };
-        let mut going = Going::new(about, Kind::Step { tries: step.action.attempts }, 0, false);
+        let mut going = Going::new(about, Kind::Step { tries: step.action.attempts }, 0, false)
+            .retrying(step.action.retry.clone());
         let mut input = Input::Begin;
         let mut stderr = Vec::new();
         let end = loop {

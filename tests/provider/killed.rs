@@ -81,3 +81,71 @@ fn what_a_provider_of_the_python_kit_started_ends_with_a_host_that_was_killed() 
     assert_eq!(pids.lines().count(), 2);
     eventually("both have ended", || pids.lines().all(|pid| !alive(pid)));
 }
+
+/// The samples of the three kits as programs that note their process's number before they begin, those that can be had here.
+fn kits(folder: &Path) -> Vec<(&'static str, std::path::PathBuf, String)> {
+    let mut kits = Vec::new();
+    let noting = |name: &str, command: &str| {
+        let text = format!(
+            "#!/bin/sh\n[ \"$1\" = schema ] || echo $$ >>\"${{0%/*}}/{name}.pid\"\nexec {command} \"$@\"\n"
+        );
+        program(folder, name, &text)
+    };
+    if have(&["python3"]) {
+        let path =
+            noting("python", &format!("python3 {}", super::support::sample("python/dns.py").display()));
+        kits.push((
+            "python",
+            path,
+            format!("file = {:?}", folder.join("records.json").display().to_string()),
+        ));
+    }
+    if have(&["go"]) {
+        let binary = folder.join("names");
+        let mut build = Command::new("go");
+        build.args(["build", "-o", binary.to_str().unwrap(), "."]).current_dir(super::support::sample("go"));
+        let built = build.env("GOFLAGS", "-mod=mod").env("GOTOOLCHAIN", "local").output().unwrap();
+        assert!(built.status.success(), "{built:?}");
+        kits.push(("go", noting("go", &binary.display().to_string()), String::new()));
+    }
+    let rust =
+        Path::new(env!("CARGO_BIN_EXE_quartermaster")).with_file_name("examples").join("counter-provider");
+    if rust.is_file() {
+        kits.push(("rust", noting("rust", &rust.display().to_string()), String::new()));
+    } else {
+        super::support::skip("the examples are not built: cargo build --examples");
+    }
+    kits
+}
+
+#[test]
+fn providers_of_all_three_kits_end_with_a_host_that_was_killed() {
+    let folder = TempDir::new().unwrap();
+    let kits = kits(folder.path());
+    // One that never says that it is configured keeps the host waiting.
+    let slow = "#!/bin/sh\nschema='{\"name\":\"slow\",\"protocol\":\"1\",\"actions\":{}}'\n[ \"$1\" = schema ] && { echo \"$schema\"; exit 0; }\n\
+        read -r line\necho \"{\\\"id\\\":1,\\\"result\\\":{\\\"schema\\\":$schema}}\"\nread -r line\necho $$ >\"${0%/*}/slow.pid\"\nwhile read -r line; do :; done\n";
+    program(folder.path(), "slow", slow);
+    let names = || kits.iter().map(|(name, ..)| *name).chain(["slow"]);
+    let entries: String = names()
+        .map(|name| format!("    {name} = {{ source = \"exec:{name}\", timeouts = {{ describe = \"1m\", schema = \"1m\", configure = \"10m\" }} }}\n"))
+        .collect();
+    let configs: String =
+        kits.iter().map(|(name, _, config)| format!("  provider \"{name}\" {{ {config} }}\n")).collect();
+    let steps = format!("scenario \"s\" {{\n  required_providers {{\n{entries}  }}\n{configs}}}\n");
+    fs::write(folder.path().join("steps.hcl"), steps).unwrap();
+    let mut host = Command::new(env!("CARGO_BIN_EXE_quartermaster"))
+        .args(["apply", "steps.hcl"])
+        .current_dir(folder.path())
+        .env("HOME", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = |name: &str| fs::read_to_string(folder.path().join(format!("{name}.pid"))).unwrap_or_default();
+    eventually("all of them run", || names().all(|name| pid(name).ends_with('\n') && alive(&pid(name))));
+    host.kill().unwrap();
+    host.wait().unwrap();
+    eventually("all of them have ended", || names().all(|name| !alive(&pid(name))));
+}

@@ -1,9 +1,6 @@
 //! Steps of providers in a whole site: done before and after configure, taken back when the cycle fails later, also when the
 //! provisioner is killed at any point in between.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-
 use rustix::process::Signal;
 
 use super::prove_site::{PATIENCE, Process};
@@ -115,37 +112,4 @@ async fn killed_around_the_step_after_configure() {
 async fn killed_while_everything_is_taken_back() {
     killed_at("before", "remove", true).await;
     killed_at("after", "remove", true).await;
-}
-
-#[tokio::test]
-async fn what_the_helper_said_is_in_neither_the_journal_nor_the_log() {
-    const SECRET: &str = "hunter2-of-the-site";
-    let Some(steps) = Steps::new() else { return };
-    let text = fs::read_to_string(&steps.site.files.helper).unwrap();
-    let told = text.replace(
-        r#"\"configuration\": {"#,
-        &format!(r#"\"configuration\": {{ \"site.secret\": \"{SECRET}\","#),
-    );
-    assert!(told.contains(SECRET), "{text}");
-    fs::remove_file(&steps.site.files.helper).unwrap();
-    fs::write(&steps.site.files.helper, told).unwrap();
-    fs::set_permissions(&steps.site.files.helper, fs::Permissions::from_mode(0o755)).unwrap();
-    let yaml = fs::read_to_string(&steps.site.files.config).unwrap();
-    let yaml = yaml.replace("plugin.choria.server.provision\\\"]", "site.secret\\\"]");
-    let secret = r#"${helper.configuration[\"site.secret\"]}"#;
-    let yaml =
-        yaml.replace("certificate: \"${steps.certificate.id}\"", &format!("certificate: \"{secret}\""));
-    assert_eq!(yaml.matches("site.secret").count(), 2);
-    fs::write(&steps.site.files.config, yaml.replace("loglevel: info", "loglevel: debug")).unwrap();
-    steps.hold("before", "enter");
-    let mut process = steps.site.run();
-    process.ready().await;
-    let _fleet = steps.site.servers("web", 1, |_| {}).await;
-    steps.seen("begin enter", 1).await;
-    process.signal(Signal::KILL);
-    process.wait(PATIENCE).await;
-    let journal = fs::read(steps.site.path("state").join("journal.redb")).unwrap();
-    let holds = |text: &str| journal.windows(text.len()).any(|window| window == text.as_bytes());
-    assert!(holds("inventory") && !holds(SECRET), "the records are there, the secret is not");
-    assert!(!process.log().contains(SECRET));
 }

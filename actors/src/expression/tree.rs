@@ -142,7 +142,9 @@ impl Expression {
         match &self.kind {
             Kind::Literal(_) => {}
             Kind::Reference(reference) => found.push(reference),
-            Kind::Template(parts) | Kind::List(parts) | Kind::Try(parts) => parts.iter().for_each(|part| part.collect(found)),
+            Kind::Template(parts) | Kind::List(parts) | Kind::Try(parts) => {
+                parts.iter().for_each(|part| part.collect(found))
+            }
             Kind::Object(members) => members.iter().for_each(|(name, value)| {
                 name.collect(found);
                 value.collect(found);

@@ -130,6 +130,8 @@ pub struct Entry {
     pub(super) resume: Option<Resume>,
     /// What providers did for it that is not over.
     pub(super) steps: Option<StepLog>,
+    /// It is counted among those of whom something is left.
+    pub(super) counted: bool,
     /// When the roster's clock looks at it next.
     pub(super) due: Option<Instant>,
     /// Digest and timestamp of the newest startup event seen.
@@ -150,6 +152,7 @@ impl Entry {
             kept: None,
             resume: None,
             steps: None,
+            counted: false,
             due: None,
             newest_event: None,
         }

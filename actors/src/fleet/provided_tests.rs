@@ -23,7 +23,11 @@ fn id() -> Identity {
 }
 
 fn roster() -> Roster {
-    let retry = RetryPolicy::new(MINUTE, 15 * MINUTE, None).unwrap();
+    roster_that_gives_up(None)
+}
+
+fn roster_that_gives_up(after: Option<Duration>) -> Roster {
+    let retry = RetryPolicy::new(MINUTE, 15 * MINUTE, after).unwrap();
     Roster::new(RosterSettings {
         queue: 10,
         in_flight: 2,
@@ -154,7 +158,10 @@ fn cut_off_after_every_entry_a_cycle_goes_on_or_is_taken_back() {
 
 /// A host in a cycle for which a provider did something.
 fn in_cycle() -> (Roster, Instant, u64) {
-    let mut roster = roster();
+    in_cycle_of(roster())
+}
+
+fn in_cycle_of(mut roster: Roster) -> (Roster, Instant, u64) {
     let now = Instant::now() + Duration::from_secs(5_000);
     roster.notice(&id(), Sighting::Answered, now, 0.5);
     let cycle = roster.admit(now).unwrap().cycle;
@@ -295,4 +302,57 @@ fn a_host_of_which_nothing_else_is_remembered_is_taken_back_too() {
     let mut empty = self::roster();
     empty.restore_provided(id(), Ledger::of(&[began()]), now);
     assert_eq!((empty.take_steps_over(), empty.admit(now).is_none()), (vec![id()], true));
+}
+
+#[test]
+fn those_of_whom_something_is_left_are_counted_until_it_is_over() {
+    let counted = |roster: &Roster| (roster.counts().not_taken_back, roster.counts().undecided);
+    for (cause, expected) in [("take_back", (1, 0)), (STEP_UNKNOWN, (1, 1))] {
+        let mut roster = roster();
+        let now = Instant::now() + Duration::from_secs(5_000);
+        let mut ledger = Ledger::default();
+        for record in [began(), sent("a")] {
+            ledger.apply(&record);
+        }
+        roster.restore_provided(id(), ledger, now);
+        assert_eq!(counted(&roster), (0, 0), "it is about to be taken back");
+        let cycle = roster.admit_unfinished(now).unwrap().cycle;
+        roster.finish(cycle, failed(cause), now, 0.5);
+        assert_eq!(counted(&roster), expected, "{cause}");
+        roster.forget(&id());
+        assert_eq!(counted(&roster), (0, 0), "{cause}");
+    }
+}
+
+/// A host that is given up while the reply to its configuration was lost.
+fn given_up_unanswered() -> (Roster, Instant) {
+    let (mut roster, now, cycle) = in_cycle_of(roster_that_gives_up(Some(Duration::ZERO)));
+    let material = || Resume::Configure(Material::new(Zeroizing::new("{}".to_owned())));
+    assert!(roster.commit(cycle, material()));
+    roster.finish(cycle, failed("configure"), now, 0.5);
+    assert_eq!(roster.get(&id()).unwrap().state.name(), "gave_up");
+    assert_eq!(
+        (roster.counts().not_taken_back, roster.take_steps_over()),
+        (0, vec![]),
+        "it may be configured"
+    );
+    (roster, now)
+}
+
+#[test]
+fn given_up_while_the_reply_to_its_configuration_was_lost_a_host_goes_on_serves_or_is_taken_back() {
+    let (mut roster, now) = given_up_unanswered();
+    roster.retry(&id(), now);
+    assert!(matches!(roster.admit_unfinished(now).unwrap().resume, Some(Resume::Configure(_))));
+    assert!(roster.take_steps_over().is_empty());
+
+    let (mut roster, now) = given_up_unanswered();
+    assert!(roster.confirm(&id(), now).is_some());
+    assert_eq!(roster.get(&id()).unwrap().state.name(), "held");
+    assert_eq!(roster.take_steps_over(), [id()], "it serves: its steps are there to stay");
+
+    let (mut roster, now) = given_up_unanswered();
+    let later = now + 20 * MINUTE;
+    roster.pass(later, 10);
+    assert_eq!(roster.admit_unfinished(later).unwrap().resume, Some(Resume::TakeBack), "it has gone");
 }

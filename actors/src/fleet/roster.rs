@@ -278,6 +278,10 @@ impl Roster {
         if let Some(when) = entry.due.take() {
             self.due.remove(&(when, identity.clone()));
         }
+        if std::mem::take(&mut entry.counted) {
+            self.counts.not_taken_back -= 1;
+            self.counts.undecided -= usize::from(matches!(entry.state, State::GaveUp { .. }));
+        }
         match &entry.state {
             State::Known => self.counts.known -= 1,
             State::Waiting { .. } => self.counts.waiting -= 1,

@@ -135,4 +135,8 @@ pub struct Counts {
     pub cooling: usize,
     /// Left alone after too many attempts.
     pub gave_up: usize,
+    /// Of all, those of whom something that providers did could not be taken back yet.
+    pub not_taken_back: usize,
+    /// Of those, the ones about which only an operator can decide.
+    pub undecided: usize,
 }

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use quartermaster_proto::provider::{DoneState, ErrorCode, Executed, Found, ProviderError};
 
+use super::retry::Retry;
 use crate::provider::{CallError, Outcome};
 
-/// The first delay between tries; it doubles with each.
-const FIRST_DELAY: Duration = Duration::from_secs(1);
-/// The longest delay between tries.
-const LONGEST_DELAY: Duration = Duration::from_secs(30);
+/// The delay between lookups.
+const LOOKUP_DELAY: Duration = Duration::from_secs(1);
 /// How often a step that is still being done is looked up before it is left for later.
 const MOST_LOOKUPS: u32 = 30;
 /// How often a lookup that failed is made again before it is left for later.
@@ -98,6 +97,7 @@ enum Waiting {
 #[derive(Debug)]
 pub struct CallPlan {
     kind: Kind,
+    retry: Retry,
     attempt: u32,
     /// Tries of this life, beside those of an earlier one.
     made: u32,
@@ -112,9 +112,10 @@ pub struct CallPlan {
 
 impl CallPlan {
     /// A call that was sent `attempts` times before; `unknown` when nothing is known of the last one.
-    pub const fn new(kind: Kind, attempts: u32, unknown: bool) -> Self {
+    pub fn new(kind: Kind, attempts: u32, unknown: bool) -> Self {
         Self {
             kind,
+            retry: Retry::default(),
             attempt: attempts,
             made: 0,
             unknown,
@@ -124,6 +125,12 @@ impl CallPlan {
             waiting: Waiting::Nothing,
             why: String::new(),
         }
+    }
+
+    /// The same with tries that follow one another in this way.
+    #[must_use]
+    pub fn retrying(self, retry: Retry) -> Self {
+        Self { retry, ..self }
     }
 
     /// What to do about `input`; `luck` in 0..1 spreads delays.
@@ -190,12 +197,12 @@ impl CallPlan {
         self.unknown = false;
         let nothing_done = match error.more.state {
             Some(state) => state == DoneState::None,
-            None => error.code.nothing_done(),
+            None => error.code.nothing_done() || self.retry.vouches_for(&error.code),
         };
         if !nothing_done || !error.more.undo.is_empty() {
             return CallMove::End(CallEnd::Failed(error));
         }
-        if error.code.may_retry() && self.made < self.tries() {
+        if self.retry.covers(&error.code) && self.made < self.tries() {
             return self.try_again(&error, luck);
         }
         CallMove::End(CallEnd::Clean(error))
@@ -212,9 +219,7 @@ impl CallPlan {
     fn try_again(&mut self, error: &ProviderError, luck: f64) -> CallMove {
         self.waiting = Waiting::ToSend;
         self.why = error.to_string();
-        let doubled = FIRST_DELAY.saturating_mul(2u32.saturating_pow(self.made.saturating_sub(1)));
-        let delay = doubled.min(LONGEST_DELAY).mul_f64(0.5 + luck.clamp(0.0, 1.0));
-        CallMove::Wait(error.more.retry_after.unwrap_or(delay))
+        CallMove::Wait(error.more.retry_after.unwrap_or_else(|| self.retry.delay(self.made, luck)))
     }
 
     /// Why the last try failed, while another is waited for.
@@ -252,7 +257,7 @@ impl CallPlan {
                     return self.unknown_end("it is still being done".to_owned(), true);
                 }
                 self.waiting = Waiting::ToLookUp;
-                return CallMove::Wait(FIRST_DELAY);
+                return CallMove::Wait(LOOKUP_DELAY);
             }
             Err(error) => error,
         };
@@ -264,7 +269,7 @@ impl CallPlan {
             return self.unknown_end(format!("it could not be looked up: {error}"), true);
         }
         self.waiting = Waiting::ToLookUp;
-        CallMove::Wait(FIRST_DELAY.saturating_mul(self.failed_lookups))
+        CallMove::Wait(LOOKUP_DELAY.saturating_mul(self.failed_lookups))
     }
 
     fn repeatable(&mut self, answer: Result<bool, CallError>) -> CallMove {

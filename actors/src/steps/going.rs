@@ -8,6 +8,7 @@ use quartermaster_proto::time::whole_ms;
 
 use super::call::{CallEnd, CallMove, CallPlan, Input, Kind};
 use super::record::Record;
+use super::retry::Retry;
 
 /// The longest reason that is written down, in bytes.
 const MAX_REASON: usize = 300;
@@ -113,8 +114,14 @@ pub struct Going {
 
 impl Going {
     /// A call that was sent `attempts` times before; `unknown` when nothing is known of the last one.
-    pub const fn new(about: About, kind: Kind, attempts: u32, unknown: bool) -> Self {
+    pub fn new(about: About, kind: Kind, attempts: u32, unknown: bool) -> Self {
         Self { about, plan: CallPlan::new(kind, attempts, unknown), sent: None, after_note: None }
+    }
+
+    /// The same with tries that follow one another in this way.
+    #[must_use]
+    pub fn retrying(self, retry: Retry) -> Self {
+        Self { plan: self.plan.retrying(retry), ..self }
     }
 
     /// What it is about.

@@ -12,6 +12,7 @@ mod ledger;
 mod log;
 mod port;
 mod record;
+mod retry;
 mod scope;
 #[cfg(test)]
 mod tests;
@@ -26,5 +27,6 @@ pub use ledger::{Entry, EntryState, Ledger, Left, LeftWhy, UndoEntry, UndoState,
 pub use log::StepLog;
 pub use port::{Boxed, Providers, StepPort};
 pub use record::Record;
+pub use retry::Retry;
 pub use scope::{mask, pruned};
 pub use walk::{Taken, Walk};

@@ -25,7 +25,12 @@ scenario "demo" {
     name       = "n-${var.v}"
     lifecycle {
       timeout = "90s"
-      retry { attempts = 3 }
+      retry {
+        attempts = 3
+        codes    = ["unavailable", "busy"]
+        base     = "2s"
+        max      = "1m"
+      }
       teardown "unmake" {
         id = self.id
       }
@@ -51,11 +56,17 @@ scenario "demo" {
     assert_eq!(action.depends_on[0].to_string(), "action.make.b");
     assert_eq!(action.timeout, Some(std::time::Duration::from_secs(90)));
     assert_eq!(action.attrs["name"].line, 9);
+    let retry = &action.retry;
+    let codes = retry.codes.as_ref().unwrap().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        (codes.join(" ").as_str(), retry.base.as_secs(), retry.max.as_secs()),
+        ("unavailable busy", 2, 60)
+    );
     let teardown = action.teardown.as_ref().unwrap();
-    assert_eq!((teardown.action.as_deref(), teardown.line), (Some("unmake"), 13));
+    assert_eq!((teardown.action.as_deref(), teardown.line), (Some("unmake"), 18));
     assert_eq!(scenario.variables["v"].ty.to_string(), "object({a=string,b=optional(number)})");
     assert!(scenario.variables["v"].sensitive);
-    assert_eq!(scenario.providers["dns"].config["endpoint"].line, 18);
+    assert_eq!(scenario.providers["dns"].config["endpoint"].line, 23);
 }
 
 #[test]
@@ -69,6 +80,11 @@ fn what_is_not_supported_is_refused_by_its_name_and_line() {
             "4: `on_failure` in `lifecycle` is not supported",
         ),
         ("action \"a\" \"b\" {\n  x = [for y in z : y]\n}", "3: a `for` expression is not supported"),
+        (
+            "action \"a\" \"b\" {\n  lifecycle {\n    retry { codes = \"x\" }\n  }\n}",
+            "4: `codes` is a list of texts",
+        ),
+        ("action \"a\" \"b\" {\n  lifecycle {\n    retry { base = \"soon\" }\n  }\n}", "4: `base` is a time"),
         ("action \"a\" {}", "2: the block `action` needs a type and a name"),
         ("variable \"v\" {\n  validation {}\n}", "3: the block `validation` is not supported here"),
         ("variable \"v\" {\n  nullable = true\n}", "3: a variable has no attribute `nullable`"),

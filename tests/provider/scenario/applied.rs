@@ -122,6 +122,22 @@ fn a_step_is_tried_again_only_when_it_says_so_and_nothing_was_done() {
     let Some(site) = Site::new(&body("lifecycle {\n      retry { attempts = 2 }\n    }")) else { return };
     site.run(&["apply", "steps.hcl"]).ended(0).says(&["again action.make.a: unavailable"]);
     assert_eq!(site.words(), ["run", "sent", "failed", "sent", "ok", "outputs", "end"]);
+    // Codes that are named go before those that are so by themselves.
+    let named = |codes: &str| {
+        body(&format!(
+            "lifecycle {{\n      retry {{\n        attempts = 2\n        codes = [{codes}]\n        max = \"1s\"\n      }}\n    }}"
+        ))
+    };
+    let Some(site) = Site::new(&named("\"busy\"")) else { return };
+    site.run(&["apply", "steps.hcl"]).ended(6).says(&["unavailable: not now"]);
+    let Some(site) = Site::new(&named("\"unavailable\", \"busy\"").replace("\"once\"", "\"fail:busy\""))
+    else {
+        return;
+    };
+    site.run(&["apply", "steps.hcl"])
+        .ended(6)
+        .says(&["again action.make.a: busy", "failed action.make.a: busy"]);
+    assert_eq!(site.asked("execute"), 2);
 }
 
 #[test]

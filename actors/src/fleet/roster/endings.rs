@@ -168,6 +168,7 @@ impl Roster {
             let when = entry.last_seen + self.gone_after();
             self.schedule(identity, when);
         }
+        self.count_left(identity);
     }
 
     /// How long a host that was given up is remembered without being seen.
@@ -181,6 +182,7 @@ impl Roster {
         if let Some(entry) = self.hosts.get_mut(identity) {
             entry.state = State::Cooling { since: now, until: now + delay, began };
         }
+        self.count_left(identity);
         self.schedule(identity, now + delay);
     }
 

@@ -123,11 +123,25 @@ impl Roster {
         }
     }
 
+    /// A host waits, or is left alone: counts it when something that providers did for it could not be taken back.
+    pub(super) fn count_left(&mut self, identity: &Identity) {
+        let Some(entry) = self.hosts.get_mut(identity) else { return };
+        if entry.takes_back() && !entry.counted {
+            entry.counted = true;
+            self.counts.not_taken_back += 1;
+            self.counts.undecided += usize::from(matches!(entry.state, State::GaveUp { .. }));
+        }
+    }
+
     /// What providers did for a host is over: it stays as it is, or was taken back.
     pub(super) fn steps_over(&mut self, identity: &Identity) {
         if let Some(entry) = self.hosts.get_mut(identity)
             && entry.steps.take().is_some()
         {
+            if std::mem::take(&mut entry.counted) {
+                self.counts.not_taken_back -= 1;
+                self.counts.undecided -= usize::from(matches!(entry.state, State::GaveUp { .. }));
+            }
             if entry.takes_back() {
                 entry.resume = None;
             }

@@ -77,16 +77,17 @@ impl Roster {
 
     fn confirmed(&mut self, identity: &Identity, now: Instant) -> Option<Duration> {
         let entry = self.hosts.get_mut(identity)?;
-        let takes_back = entry.takes_back();
+        let (takes_back, goes_on) = (entry.takes_back(), entry.goes_on());
         match &mut entry.state {
             State::Held { ending: Ending::Provisioned, confirmed, began, .. } if !*confirmed => {
                 *confirmed = true;
                 entry.resume = None;
                 Some(now.duration_since(*began))
             }
-            // The reply to the restart was lost, but it restarted all the same.
-            State::Cooling { began, .. }
-                if entry.failure.as_ref().is_some_and(|f| f.cause == LOST_RESTART) && !takes_back =>
+            // The reply to its configuration or to the restart was lost, but it restarted all the same.
+            State::Cooling { began, .. } | State::GaveUp { since: began }
+                if (goes_on || entry.failure.as_ref().is_some_and(|f| f.cause == LOST_RESTART))
+                    && !takes_back =>
             {
                 let began = *began;
                 entry.succeed();

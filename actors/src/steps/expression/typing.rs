@@ -77,7 +77,8 @@ impl Template {
             Self::Plain(value) => Some(Partial::Known(value.clone())),
             Self::List(items) => {
                 let each = items.iter().enumerate();
-                let each = each.map(|(at, item)| item.partial(&inside(Segment::Index(at)), scope, complaints));
+                let each =
+                    each.map(|(at, item)| item.partial(&inside(Segment::Index(at)), scope, complaints));
                 let parts: Vec<Option<Partial>> = each.collect();
                 parts.into_iter().collect::<Option<_>>().map(Partial::list)
             }

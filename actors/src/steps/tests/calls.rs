@@ -59,17 +59,17 @@ fn tries_are_for_calls_that_surely_did_nothing() {
         (
             STEP,
             vec![Written, answered(ErrorCode::Unavailable), Due, Written, done()],
-            "note 1, send 1, wait 1000, note 2, send 2, done",
+            "note 1, send 1, wait 500, note 2, send 2, done",
         ),
         (
             STEP,
             vec![Written, answered(ErrorCode::RateLimited), Due, Written, answered(ErrorCode::RateLimited)],
-            "note 1, send 1, wait 1000, note 2, send 2, clean rate_limited",
+            "note 1, send 1, wait 500, note 2, send 2, clean rate_limited",
         ),
         (
             STEP,
             vec![Written, not_sent(HostCode::Overloaded), Due, Written, done()],
-            "note 1, send 1, wait 1000, note 2, send 2, done",
+            "note 1, send 1, wait 500, note 2, send 2, done",
         ),
         (
             STEP,
@@ -81,13 +81,13 @@ fn tries_are_for_calls_that_surely_did_nothing() {
         (
             UNDO,
             vec![Written, answered(ErrorCode::Failed), Due, Written, answered(ErrorCode::NotFound)],
-            "note 1, send 1, wait 1000, note 2, send 2, done",
+            "note 1, send 1, wait 500, note 2, send 2, done",
         ),
         (UNDO, vec![Written, answered(ErrorCode::Denied)], "note 1, send 1, failed denied"),
         (
             UNDO,
             vec![Written, answered(ErrorCode::Internal), Due, Written, answered(ErrorCode::Internal)],
-            "note 1, send 1, wait 1000, note 2, send 2, failed internal",
+            "note 1, send 1, wait 500, note 2, send 2, failed internal",
         ),
     ];
     for (kind, inputs, expected) in cases {
@@ -112,7 +112,7 @@ fn an_unknown_outcome_is_looked_up_else_repeated_if_that_is_safe_else_left() {
             STEP,
             false,
             vec![Written, Answered(Err(lost())), F(Ok(Found::Absent)), Due, Written, done()],
-            "note 1, send 1, lookup, wait 1000, note 2, send 2, done",
+            "note 1, send 1, lookup, wait 500, note 2, send 2, done",
         ),
         (
             STEP,

@@ -63,7 +63,10 @@ fn what_texts_stand_for() {
         ("${server.facts.cpus >= 8 && server.facts.cpus < 9}", "true"),
         ("${server.facts.os != \"linux\" ? 1 : [\"a\", {b = 2}]}", r#"["a",{"b":2}]"#),
         ("${try(server.facts.none, \"none\")}", r#""none""#),
-        ("${try(server.facts.os, server.facts.none)}-${try(steps.none.x, steps.record.id)}", r#""linux-r-1""#),
+        (
+            "${try(server.facts.os, server.facts.none)}-${try(steps.none.x, steps.record.id)}",
+            r#""linux-r-1""#,
+        ),
         ("${\"a-${server.facts.os}\"}", r#""a-linux""#),
     ];
     for (text, expected) in cases {
@@ -122,7 +125,11 @@ fn what_surely_does_not_fit_is_known_before() {
         (r#""${steps.mute.id}""#, "string", "`a`: `steps.mute.id`: this step has no outputs"),
         (r#""${server.name}""#, "string", "`a`: `server.name`: there is no `name`; known: facts, identity"),
         (r#""${helper.configuration.x.y}""#, "string", "`a`: `helper.configuration.x.y`: `y` of a string"),
-        (r#""x${helper.configuration}""#, "string", "`a`: only a string, a number or a bool can stand in a text"),
+        (
+            r#""x${helper.configuration}""#,
+            "string",
+            "`a`: only a string, a number or a bool can stand in a text",
+        ),
         (r#"["${server.identity}", 3]"#, "list(number)", "fits"),
         (r#"["${helper.defer}", 3]"#, "list(number)", "`a[0]`: a number needed, a bool found"),
         (
@@ -137,11 +144,7 @@ fn what_surely_does_not_fit_is_known_before() {
         ),
         (r#"{"x":"${helper.defer}"}"#, "map(number)", "`a.x`: a number needed, a bool found"),
         (r#""${helper.defer ? steps.record.nested : steps.record.id}""#, "number", "fits"),
-        (
-            r#""${steps.record.nested ? 1 : 2}""#,
-            "number",
-            "`a`: true or false is needed here",
-        ),
+        (r#""${steps.record.nested ? 1 : 2}""#, "number", "`a`: true or false is needed here"),
     ];
     for (text, ty, expected) in cases {
         assert_eq!(check(text, ty), expected, "{text} as {ty}");
