@@ -104,8 +104,8 @@ fn kits(folder: &Path) -> Vec<(&'static str, std::path::PathBuf, String)> {
         let binary = folder.join("names");
         let mut build = Command::new("go");
         build.args(["build", "-o", binary.to_str().unwrap(), "."]).current_dir(super::support::sample("go"));
-        let built = build.env("GOFLAGS", "-mod=mod").env("GOTOOLCHAIN", "local").output().unwrap();
-        assert!(built.status.success(), "{built:?}");
+        let output = build.env("GOFLAGS", "-mod=mod").env("GOTOOLCHAIN", "local").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
         kits.push(("go", noting("go", &binary.display().to_string()), String::new()));
     }
     let rust =
@@ -127,11 +127,11 @@ fn providers_of_all_three_kits_end_with_a_host_that_was_killed() {
         read -r line\necho \"{\\\"id\\\":1,\\\"result\\\":{\\\"schema\\\":$schema}}\"\nread -r line\necho $$ >\"${0%/*}/slow.pid\"\nwhile read -r line; do :; done\n";
     program(folder.path(), "slow", slow);
     let names = || kits.iter().map(|(name, ..)| *name).chain(["slow"]);
-    let entries: String = names()
-        .map(|name| format!("    {name} = {{ source = \"exec:{name}\", timeouts = {{ describe = \"1m\", schema = \"1m\", configure = \"10m\" }} }}\n"))
-        .collect();
-    let configs: String =
-        kits.iter().map(|(name, _, config)| format!("  provider \"{name}\" {{ {config} }}\n")).collect();
+    let limits = r#"timeouts = { describe = "1m", schema = "1m", configure = "10m" }"#;
+    let entry = |name: &str| format!("    {name} = {{ source = \"exec:{name}\", {limits} }}\n");
+    let entries = names().map(entry).collect::<Vec<_>>().concat();
+    let config = |(name, _, config): &(&str, _, String)| format!("  provider \"{name}\" {{ {config} }}\n");
+    let configs = kits.iter().map(config).collect::<Vec<_>>().concat();
     let steps = format!("scenario \"s\" {{\n  required_providers {{\n{entries}  }}\n{configs}}}\n");
     fs::write(folder.path().join("steps.hcl"), steps).unwrap();
     let mut host = Command::new(env!("CARGO_BIN_EXE_quartermaster"))

@@ -143,7 +143,9 @@ impl Expression {
             Kind::Literal(_) => {}
             Kind::Reference(reference) => found.push(reference),
             Kind::Template(parts) | Kind::List(parts) | Kind::Try(parts) => {
-                parts.iter().for_each(|part| part.collect(found))
+                for part in parts {
+                    part.collect(found);
+                }
             }
             Kind::Object(members) => members.iter().for_each(|(name, value)| {
                 name.collect(found);
