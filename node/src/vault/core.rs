@@ -18,6 +18,7 @@ use super::kv::KvError;
 use super::policy::{self, Mirror, Verdict};
 use super::rules::Rules;
 use super::store::{Listed, Notice, Store, StoreError, Value};
+use super::unaddressed::unaddressed;
 use crate::sealed::{BoxKey, seal};
 
 /// The row of the key that deposits are sealed to. It is no name of a secret, so nobody can ask for it.
@@ -80,6 +81,8 @@ pub struct Vault {
     audit: Audit,
     rules: Rules,
     mirror: Mirror,
+    /// The mirror is whole: whoever is not in it has no plan.
+    pub(super) knows_all: bool,
     box_key: BoxKey,
     /// Where changes are said, as the registry has it.
     changed: String,
@@ -98,7 +101,8 @@ impl Vault {
     /// [`StoreError`].
     pub fn new(mut store: Store, audit: Audit, rules: Rules, changed: &str) -> Result<Self, StoreError> {
         let box_key = box_key(&mut store)?;
-        Ok(Self { store, audit, rules, mirror: Mirror::default(), box_key, changed: changed.to_owned() })
+        let (mirror, changed) = (Mirror::default(), changed.to_owned());
+        Ok(Self { store, audit, rules, mirror, knows_all: true, box_key, changed })
     }
 
     /// The public half of the key that deposits are sealed to, as the registry names it.
@@ -114,6 +118,14 @@ impl Vault {
     /// The store, for what has yet to be said.
     pub const fn store_mut(&mut self) -> &mut Store {
         &mut self.store
+    }
+
+    /// What has yet to be said and can be, each with the number of its change; at most this many.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn unsent(&self, most: usize) -> Result<Vec<(u64, Notice)>, StoreError> {
+        self.store.unsent_from(&self.changed, most)
     }
 
     /// Opens the audit file of its name once more.
@@ -414,7 +426,14 @@ impl Vault {
 
     /// What is to be said to whom about the change of a row that comes next.
     pub(super) fn notices(&self, row: &str, now: WallClock) -> Vec<Notice> {
-        let version = self.store.next_change();
+        if !self.knows_all {
+            return vec![unaddressed(row)];
+        }
+        self.notices_of(row, self.store.next_change(), now)
+    }
+
+    /// The same about a change of this number.
+    pub(super) fn notices_of(&self, row: &str, version: u64, now: WallClock) -> Vec<Notice> {
         policy::readers(&self.rules, &self.mirror, row)
             .into_iter()
             .map(|(account, name)| Notice {

@@ -11,6 +11,7 @@ mod policy;
 mod rules;
 mod seal;
 mod store;
+mod unaddressed;
 
 pub mod kv;
 pub mod service;

@@ -295,3 +295,21 @@ fn the_key_for_deposits_outlives_a_restart() {
     let first = open(&folder, "audit").public_box_key();
     assert_eq!(open(&folder, "audit").public_box_key(), first);
 }
+
+#[test]
+fn a_change_before_the_assignments_are_known_is_said_once_they_are() {
+    let mut site = Site::new();
+    site.vault.forget_assignments();
+    let first = site.set("own/forge/pw", "one");
+    let second = site.set("own/forge/pw", "two");
+    let other = site.set("own/forge/pw/web2", "for web2");
+    assert!(second > first && site.vault.unsent(100).unwrap().is_empty(), "nobody is known yet");
+    let Site { folder, vault, key } = site;
+    drop(vault);
+    let mut site = Site { vault: open(&folder, "audit"), folder, key };
+    site.vault.know_assignments(NOW).unwrap();
+    let subject = |node: &str| format!("mesh-vault.secret-changed.provisioner.{node}.own/forge/pw");
+    assert_eq!(site.unsent(), [(subject("web1"), second), (subject("web2"), other)]);
+    site.vault.know_assignments(NOW).unwrap();
+    assert_eq!(site.unsent().len(), 2, "once");
+}

@@ -257,6 +257,7 @@ impl Site {
             socket: self.at(node).join("fill.sock"),
             state: self.at(node).join("client"),
             allow_root: true,
+            pace: 1,
         }
     }
 

@@ -23,7 +23,7 @@ use crate::assigned::{Assigned, Follow, follow};
 use crate::client::bus::Bus;
 use crate::client::seen::SeenMark;
 use crate::vault::kv::KvClient;
-use crate::vault::{Mirror, Operation, Vault};
+use crate::vault::{Operation, Vault};
 
 /// Its mailbox: pings, and nothing else.
 const MAILBOX: usize = 4;
@@ -67,7 +67,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(vault: Vault, part: Part, clock: Clock, closing: oneshot::Sender<()>) -> Self {
+    pub(super) fn new(mut vault: Vault, part: Part, clock: Clock, closing: oneshot::Sender<()>) -> Self {
+        vault.forget_assignments();
         let Part { kv, metrics } = part;
         let (vault, mirrored) = (Mutex::new(vault), watch::Sender::new(None));
         Self { vault, clock, changed: Notify::new(), mirrored, kv, metrics, _closing: closing }
@@ -186,7 +187,7 @@ async fn mirror(shared: Arc<Shared>, mut told: mpsc::Receiver<Assigned>) {
     let mut highest = 0;
     // A life begins with nothing and answers nobody until it knows all of it again: what went meanwhile would stay otherwise.
     shared.mirrored.send_replace(None);
-    *shared.vault().mirror_mut() = Mirror::default();
+    shared.vault().forget_assignments();
     while let Some(told) = told.recv().await {
         match told {
             Assigned::Put { assignment, revision, .. } => {
@@ -204,6 +205,18 @@ async fn mirror(shared: Arc<Shared>, mut told: mpsc::Receiver<Assigned>) {
             }
             Assigned::Refused(_) => {}
             Assigned::Loaded => {
+                let now = shared.now();
+                let addressed = shared.on_disk(move |vault| vault.know_assignments(now)).await;
+                match addressed {
+                    Ok(Ok(())) => shared.has_changed(),
+                    Ok(Err(error)) => {
+                        tracing::error!(
+                            error = &error as &dyn std::error::Error,
+                            "what changed cannot be addressed"
+                        );
+                    }
+                    Err(why) => tracing::error!(why, "what changed cannot be addressed"),
+                }
                 shared.mirrored.send_replace(Some(highest));
             }
         }
@@ -370,7 +383,7 @@ async fn say(shared: Arc<Shared>, bus: Bus) {
                 if let Some(metrics) = metrics {
                     metrics.holds(vault.list().len(), vault.store_mut().count_unsent()?);
                 }
-                vault.store_mut().unsent(UNSENT_AT_ONCE)
+                vault.unsent(UNSENT_AT_ONCE)
             })
             .await;
         let unsent = match unsent {

@@ -4,10 +4,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use redb::{
-    Builder, Database, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
-    TableDefinition, WriteTransaction,
-};
+use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, WriteTransaction};
 
 use super::head::{self, Mark, Marks};
 use super::{Held, Listed, Notice, StoreError, Value};
@@ -205,11 +202,22 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn unsent(&self, most: usize) -> Result<Vec<(u64, Notice)>, StoreError> {
+        self.unsent_from("", most)
+    }
+
+    /// The same of subjects that begin so.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn unsent_from(&self, prefix: &str, most: usize) -> Result<Vec<(u64, Notice)>, StoreError> {
         let transaction = self.database.begin_read()?;
         let table = transaction.open_table(OUTBOX)?;
-        let mut unsent = Vec::with_capacity(most.min(usize::try_from(table.len()?).unwrap_or(most)));
-        for row in table.iter()?.take(most) {
+        let mut unsent = Vec::new();
+        for row in table.range(prefix..)?.take(most) {
             let (subject, row) = row?;
+            if !subject.value().starts_with(prefix) {
+                break;
+            }
             let (change, payload) = row.value();
             unsent.push((change, Notice { subject: subject.value().to_owned(), payload: payload.to_vec() }));
         }
@@ -222,6 +230,27 @@ impl Store {
     /// [`StoreError`].
     pub fn count_unsent(&self) -> Result<u64, StoreError> {
         Ok(self.database.begin_read()?.open_table(OUTBOX)?.len()?)
+    }
+
+    /// What was written down as `subject` about this change is said to these instead, in one transaction; whoever is to hear of a
+    /// newer change already hears of that one.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing has changed then.
+    pub fn address(&mut self, subject: &str, change: u64, notices: &[Notice]) -> Result<(), StoreError> {
+        let transaction = self.database.begin_write()?;
+        {
+            let mut outbox = transaction.open_table(OUTBOX)?;
+            for notice in notices {
+                let is_newer = outbox.get(notice.subject.as_str())?.is_some_and(|row| row.value().0 > change);
+                if !is_newer {
+                    outbox.insert(notice.subject.as_str(), (change, notice.payload.as_slice()))?;
+                }
+            }
+            outbox.remove(subject)?;
+        }
+        transaction.commit()?;
+        Ok(())
     }
 
     /// The broker has what was said there about this change; a newer change is still to be said.
