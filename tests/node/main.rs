@@ -7,6 +7,18 @@
 #[allow(dead_code, reason = "shared with the system tests, which use all of it")]
 mod forms;
 
+mod archives;
+mod asking;
+mod collections;
+mod consumers;
+mod filling;
+mod forged;
+mod killed;
+mod outage;
 mod rights;
+mod rotation;
+mod secrets;
+mod starting;
 mod support;
 mod works;
+mod writing;

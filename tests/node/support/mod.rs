@@ -12,6 +12,7 @@ mod site;
 mod tap;
 mod wait;
 
+pub use archive::{Entry, archive, gzip_of_zeros};
 pub use broker::Broker;
 pub use canary::Canary;
 pub use machine::Machine;
@@ -19,4 +20,4 @@ pub use module::Module;
 pub use program::Program;
 pub use site::{Options, Site};
 pub use tap::Tap;
-pub use wait::{eventually, eventually_async};
+pub use wait::{eventually, eventually_async, never};
