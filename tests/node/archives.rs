@@ -134,7 +134,8 @@ async fn t16_an_archive_comes_from_the_store_or_a_file_and_never_over_plain_http
     site.assign_only(&plain).await;
     site.says("web1", "object", "applied object=written").await;
     site.says("web1", "file", "applied file=written").await;
-    site.says("web1", "absent", "waiting templates  absent").await;
+    let missing = format!("waiting templates nats-object:mesh-templates/{} absent", absent.object());
+    site.says("web1", "absent", &missing).await;
     let said = site.is("web1", "plain", "failed").await;
     assert!(said.contains("provisioning.templates.reference"), "{said}");
 }

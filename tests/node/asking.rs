@@ -85,7 +85,7 @@ async fn t56_secrets_other_kinds_and_nonsense_are_errors() {
     let kind = |kind: &str| json!({"module": "forge", "kind": kind, "key": "pw"}).to_string();
     for (body, word) in [
         (kind("secret"), "secret"),
-        (kind("consumers"), "secret"),
+        (kind("consumers"), "kind"),
         (kind("bound"), "kind"),
         (kind("port"), "kind"),
         (kind("nonsense"), "kind"),

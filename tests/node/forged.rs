@@ -76,8 +76,9 @@ async fn t58_a_stolen_account_changes_nothing_on_another_machine() {
     ] {
         eventually(&format!("the log says: {says}"), || site.web2().log().contains(says).then_some(())).await;
     }
-    // A later life is not taken in either, and what is right is taken again.
+    // A later life is not taken in either; what the owner writes, and the controller signs, is taken again.
     site.machines[1].restart_client();
+    site.config("web2", "forge", "a", "\"right\"").await;
     site.assign(&module.file("b", "more")).await;
     site.says("web2", "forge", "applied a=unchanged, b=written").await;
     site.check_secrets();

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
-use crate::support::{Module, Site, eventually, eventually_async};
+use crate::support::{COPIED, Module, Site, eventually, eventually_async};
 
 /// Points of an ordinary run.
 const SAMPLE: usize = 24;
@@ -64,7 +64,7 @@ impl Stage {
         let mut site = Site::running(&["web1"], 1).await?;
         // Told with a copy of what it is told about, so that the last telling shows whether it was after the last writing.
         let teller = site.web1().teller("tell");
-        let (from, to) = (site.web1().path("main"), site.web1().dir().join("told"));
+        let (from, to) = (site.web1().path("main"), site.web1().dir().join(COPIED));
         let script = format!("#!/bin/sh\n/bin/cp {} {}\n", from.display(), to.display());
         fs::write(&teller, script).unwrap();
         site.store("own/forge/pw", b"kill-secret-0");
@@ -184,7 +184,7 @@ impl Stage {
                 item_is.is_some_and(|body| String::from_utf8_lossy(&body).contains(&item))
             })
             .await;
-            let told = self.site.web1().dir().join("told");
+            let told = self.site.web1().dir().join(COPIED);
             let main = &expected["main"];
             eventually("its program was told last of what is there now", || {
                 fs::read_to_string(&told).is_ok_and(|text| text == *main).then_some(())

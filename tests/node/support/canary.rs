@@ -40,7 +40,7 @@ impl Canary {
                 let is_root = folder.parent() == Some(site) && path.ends_with("root");
                 if kind.is_dir() && !is_root {
                     folders.push(path);
-                } else if kind.is_file() {
+                } else if kind.is_file() && !path.ends_with(super::COPIED) {
                     let name = path.strip_prefix(site).unwrap().display().to_string();
                     outputs.insert(name, fs::read(&path).unwrap_or_default());
                 }

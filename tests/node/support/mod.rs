@@ -1,6 +1,9 @@
 //! A mesh of a test's own: a real broker with the accounts of the table, the programs as processes, machines as folders.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+/// The name of a file into which a test's own command copies what it was told about.
+pub const COPIED: &str = "copied-by-the-test";
+
 mod archive;
 mod broker;
 mod bus;
