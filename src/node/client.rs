@@ -52,6 +52,9 @@ pub struct NodeArgs {
     /// Run as root, for tests
     #[arg(long)]
     pub allow_root: bool,
+    /// How many times faster than real its timers run, for tests that mean minutes
+    #[arg(long, value_name = "TIMES", default_value_t = 1, hide = true)]
+    pub pace: u32,
 }
 
 /// `quartermaster node …`.
@@ -110,6 +113,7 @@ fn run(args: &NodeArgs, log: &LogArgs) -> Exit {
         socket: args.socket.clone(),
         state: args.state.clone(),
         allow_root: args.allow_root,
+        pace: args.pace,
     };
     let metrics = match NodeMetrics::new() {
         Ok(metrics) => metrics,

@@ -102,7 +102,7 @@ impl Module {
                 });
             }
             Effect::Wake(timer, at) => {
-                let delay = at.saturating_sub(self.world.began.elapsed());
+                let delay = self.world.until(at);
                 let handle = ctx.run_later(delay, move |me, ctx| {
                     me.timers.remove(&timer);
                     me.handle_event(Event::Woke(timer), ctx);

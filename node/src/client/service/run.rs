@@ -106,7 +106,7 @@ pub async fn run(
     })
     .await?;
     let run = Ksuid::new(None::<time::OffsetDateTime>, None).to_string();
-    let world = Arc::new(World::new(settings.node.clone(), run, clock, metrics));
+    let world = Arc::new(World::new(settings.node.clone(), run, settings.pace, clock, metrics));
     let (is_idle, mut idle) = watch::channel(true);
     let parts = Parts { settings, world: Arc::clone(&world), bus: bus.clone(), seen, cache, is_idle };
     let observer = Arc::new(|ending: &ActorEnding| {

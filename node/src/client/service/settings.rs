@@ -21,6 +21,8 @@ pub struct Settings {
     pub state: PathBuf,
     /// It may run as root, which it does not need.
     pub allow_root: bool,
+    /// How many times faster than real its timers run: 1, except where a test means minutes.
+    pub pace: u32,
 }
 
 impl Settings {

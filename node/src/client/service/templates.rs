@@ -79,7 +79,7 @@ impl Templates {
                     wanted.failed = wanted.failed.saturating_add(1);
                     let retry = name.clone();
                     wanted.waits = true;
-                    wanted.work = ctx.run_later(delay, move |me, ctx| me.again(retry, ctx));
+                    wanted.work = ctx.run_later(delay / me.world.pace, move |me, ctx| me.again(retry, ctx));
                     match state {
                         ArchiveState::Failed { reason, .. } => {
                             let now = me.world.now();

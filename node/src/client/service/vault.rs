@@ -73,7 +73,7 @@ impl VaultAsker {
                 AskingEffect::Ask(name, revision) => self.ask(name, revision, ctx),
                 AskingEffect::Tell(name, found) => self.tell(&name, &found),
                 AskingEffect::WakeAt(at) => {
-                    let delay = at.saturating_sub(self.world.began.elapsed());
+                    let delay = self.world.until(at);
                     let handle = ctx.run_later(delay, |me, ctx| {
                         me.wake = None;
                         me.handle_event(AskingEvent::Woke, ctx);

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
     sync::{Arc, PoisonError, RwLock},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use quartermaster_proto::{
@@ -121,6 +121,8 @@ pub(super) struct World {
     pub(super) node: String,
     pub(super) run: String,
     pub(super) began: Instant,
+    /// How many times faster than real its timers run.
+    pub(super) pace: u32,
     pub(super) clock: Clock,
     /// This machine's assignments, by module.
     pub(super) assigned: Board<String, Assigned>,
@@ -151,12 +153,13 @@ impl fmt::Debug for World {
 }
 
 impl World {
-    pub(super) fn new(node: String, run: String, clock: Clock, metrics: NodeMetrics) -> Self {
+    pub(super) fn new(node: String, run: String, pace: u32, clock: Clock, metrics: NodeMetrics) -> Self {
         let unknown = RegistryView { unknown: Some(Why::NotLoaded), ..RegistryView::default() };
         Self {
             node,
             run,
             began: Instant::now(),
+            pace: pace.max(1),
             clock,
             assigned: Board::new(),
             is_known: watch::Sender::new(false),
@@ -178,7 +181,12 @@ impl World {
 
     /// Now.
     pub(super) fn now(&self) -> Moment {
-        Moment { mono: self.began.elapsed(), wall: (self.clock)() }
+        Moment { mono: self.began.elapsed() * self.pace, wall: (self.clock)() }
+    }
+
+    /// How long to sleep until this time since the start.
+    pub(super) fn until(&self, at: Duration) -> Duration {
+        at.saturating_sub(self.now().mono) / self.pace
     }
 
     /// Says what a module wants, to each of whom it is wanted from.
