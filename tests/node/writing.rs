@@ -13,7 +13,10 @@ use crate::support::{Site, eventually, eventually_async, never};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t41_an_owned_file_is_put_back() {
     let Some(site) = Site::running(&["web1"], 60).await else { return };
-    let more = json!({"mode": "0640", "on-change": {"command": [site.web1().teller("tell")]}});
+    // Without an owner in the plan a file keeps the one it is given.
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let (user, group) = (user.to_string(), group.to_string());
+    let more = json!({"mode": "0640", "owner": user, "group": group, "on-change": {"command": [site.web1().teller("tell")]}});
     site.assign(&site.web1().module("forge").file_with("a", "as it should be", more)).await;
     site.says("web1", "forge", "applied a=written").await;
     let path = site.web1().path("a");

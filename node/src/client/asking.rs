@@ -162,9 +162,10 @@ impl Asking {
             let is_newly_wanted = !std::mem::replace(&mut entry.wanted, true);
             let is_newer_plan = *revision > entry.revision;
             entry.revision = entry.revision.max(*revision);
-            // A refusal may have been about the older plan; what is held is not asked for again.
+            // A refusal may have been about the older plan. What is held is not asked for again, unless nobody wanted it for a while:
+            // the vault tells only those who may have a value that it changed.
             let is_worth_it = match &entry.told {
-                Some(Found::Here(_)) => false,
+                Some(Found::Here(_)) => is_newly_wanted,
                 Some(Found::Refused { .. }) => is_newer_plan,
                 _ => is_newly_wanted,
             };

@@ -100,7 +100,6 @@ fn a_value_is_asked_for_once_a_run() {
     drive.value("x", 3);
     drive.check(&[], &["own/forge/a=x"]);
     drive.want(&[A], 7);
-    drive.want(&[], 7);
     drive.want(&[A], 8);
     drive.handle(AskingEvent::BusBack);
     drive.pass(Duration::from_hours(1));
@@ -236,6 +235,21 @@ fn what_nobody_wants_any_more_is_left_alone() {
     assert!(drive.asked.is_empty());
     drive.want(&[A], 3);
     assert_eq!(drive.asked, ["own/forge/a@3"]);
+}
+
+#[test]
+fn what_nobody_wanted_for_a_while_is_asked_for_again_and_serves_meanwhile() {
+    let mut drive = Drive::new(&[A]);
+    drive.value("x", 3);
+    drive.want(&[], 1);
+    drive.asked.clear();
+    drive.want(&[A], 2);
+    // Nobody tells an account of the change of a value that no plan of it names.
+    assert_eq!(drive.asked, ["own/forge/a@2"]);
+    assert!(matches!(drive.asking.known(&A.parse().unwrap()), Some(Found::Here(_))));
+    drive.told.clear();
+    drive.value("y", 4);
+    assert_eq!(drive.told, ["own/forge/a=y"]);
 }
 
 #[test]

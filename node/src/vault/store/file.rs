@@ -4,7 +4,10 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, WriteTransaction};
+use redb::{
+    Builder, Database, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
+    TableDefinition, WriteTransaction,
+};
 
 use super::head::{self, Mark, Marks};
 use super::{Held, Listed, Notice, StoreError, Value};
