@@ -15,6 +15,7 @@ mod filling;
 mod forged;
 mod killed;
 mod outage;
+mod places;
 mod rights;
 mod rotation;
 mod secrets;

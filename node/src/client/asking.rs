@@ -166,7 +166,7 @@ impl Asking {
             // the vault tells only those who may have a value that it changed.
             let is_worth_it = match &entry.told {
                 Some(Found::Here(_)) => is_newly_wanted,
-                Some(Found::Refused { .. }) => is_newer_plan,
+                Some(Found::Refused { .. }) => is_newer_plan || is_newly_wanted,
                 _ => is_newly_wanted,
             };
             match (is_worth_it, entry.open) {

@@ -1,5 +1,6 @@
 //! One bucket, or a part of it, followed: what the broker delivers, put together with what is held and what an earlier life saw.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use tokio::{sync::mpsc, time::Instant};
@@ -110,8 +111,10 @@ fn event(told: FromBus, prefix: &str) -> Option<WatchEvent<Entry>> {
     let entry = |arrived: Arrived, is_ours: bool| {
         let key = arrived.subject.strip_prefix(prefix)?.to_owned();
         let revision = arrived.revision;
+        let mut hasher = DefaultHasher::new();
+        arrived.body.hash(&mut hasher);
         let value = arrived.body.is_some().then(|| is_ours.then_some(arrived));
-        Some(WatchEvent::Entry { key, revision, value })
+        Some(WatchEvent::Entry { key, revision, mark: hasher.finish(), value })
     };
     match told {
         FromBus::Begun(entries) => Some(WatchEvent::Begun(entries)),

@@ -20,6 +20,8 @@ pub enum WatchEvent<V> {
         key: String,
         /// Its revision.
         revision: u64,
+        /// Tells its content from another: a bucket that was made anew counts its revisions from the start.
+        mark: u64,
         /// Its value; none when it is deleted.
         value: Option<V>,
     },
@@ -59,7 +61,8 @@ pub enum WatchEffect<V> {
 /// What is held of a bucket.
 #[derive(Debug)]
 pub struct Watching {
-    held: BTreeMap<String, u64>,
+    /// Revision and mark of each entry.
+    held: BTreeMap<String, (u64, u64)>,
     /// The highest revision ever seen, also in earlier runs.
     highest: u64,
     snapshot: Option<Snapshot>,
@@ -109,8 +112,8 @@ impl Watching {
                 self.snapshot = Some(Snapshot { left: entries, keys: BTreeSet::new(), highest: 0 });
                 self.finish_snapshot(now, &mut effects);
             }
-            WatchEvent::Entry { key, revision, value } => {
-                self.entry(key, revision, value, &mut effects);
+            WatchEvent::Entry { key, revision, mark, value } => {
+                self.entry(key, (revision, mark), value, &mut effects);
                 self.finish_snapshot(now, &mut effects);
             }
             WatchEvent::Lost => {
@@ -124,7 +127,8 @@ impl Watching {
                         effects.push(WatchEffect::Gone(key));
                     }
                     // The bucket is believed from here on.
-                    self.highest = self.held.values().copied().max().unwrap_or_default();
+                    self.highest =
+                        self.held.values().map(|(revision, _)| *revision).max().unwrap_or_default();
                     effects.push(WatchEffect::Loaded);
                 }
             }
@@ -132,8 +136,15 @@ impl Watching {
         effects
     }
 
-    fn entry<V>(&mut self, key: String, revision: u64, value: Option<V>, effects: &mut Vec<WatchEffect<V>>) {
-        let is_old = self.held.get(&key).is_some_and(|held| *held == revision);
+    fn entry<V>(
+        &mut self,
+        key: String,
+        version: (u64, u64),
+        value: Option<V>,
+        effects: &mut Vec<WatchEffect<V>>,
+    ) {
+        let (revision, _) = version;
+        let is_old = self.held.get(&key) == Some(&version);
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.left = snapshot.left.saturating_sub(1);
             snapshot.highest = snapshot.highest.max(revision);
@@ -147,7 +158,7 @@ impl Watching {
                     doubt.gone.remove(&key);
                 }
                 if !is_old {
-                    self.held.insert(key.clone(), revision);
+                    self.held.insert(key.clone(), version);
                     effects.push(WatchEffect::Put { key, revision, value });
                 }
             }
@@ -200,11 +211,11 @@ mod tests {
     type Event = WatchEvent<&'static str>;
 
     fn entry(key: &str, revision: u64) -> Event {
-        WatchEvent::Entry { key: key.to_owned(), revision, value: Some("v") }
+        WatchEvent::Entry { key: key.to_owned(), revision, mark: 0, value: Some("v") }
     }
 
     fn marker(key: &str, revision: u64) -> Event {
-        WatchEvent::Entry { key: key.to_owned(), revision, value: None }
+        WatchEvent::Entry { key: key.to_owned(), revision, mark: 0, value: None }
     }
 
     /// Effects in short.
@@ -299,6 +310,15 @@ mod tests {
         assert_eq!(run(&mut watching, 700, [WatchEvent::Woke]), "-b loaded");
         assert_eq!((watching.is_in_doubt(), watching.highest()), (false, 1));
         assert_eq!(run(&mut watching, 701, [entry("b", 2), marker("a", 3)]), "+b@2 -a");
+    }
+
+    #[test]
+    fn another_content_under_the_revision_of_before_is_news() {
+        let mut watching = loaded();
+        let other = WatchEvent::Entry { key: "a".to_owned(), revision: 1, mark: 7, value: Some("other") };
+        let events = [WatchEvent::Lost, WatchEvent::Begun(1), other.clone()];
+        assert_eq!(run(&mut watching, 100, events), "+a@1 held 1 until 700 wake 700");
+        assert_eq!(run(&mut watching, 101, [other]), "", "once");
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Machine {
     pub pace: u32,
     /// The file mask under which its programs run.
     pub mask: Option<&'static str>,
+    /// Mounts made for the engine alone: commands of a shell.
+    pub engine_in: Option<String>,
     /// The client's own environment.
     pub environment: Vec<(String, String)>,
     /// The engine, while it runs.
@@ -44,6 +46,7 @@ impl Machine {
             pin: pin.to_owned(),
             credentials: credentials.to_owned(),
             mask: None,
+            engine_in: None,
             environment: vec![],
             pace,
             engine: None,
@@ -91,6 +94,10 @@ impl Machine {
         self.dir.join("client")
     }
 
+    fn masked(&self) -> String {
+        self.mask.map(|mask| format!("umask {mask}; ")).unwrap_or_default()
+    }
+
     /// Starts the engine.
     pub async fn start_engine(&mut self) {
         let account = Account::Engine { node: self.name.clone() };
@@ -106,8 +113,16 @@ impl Machine {
             ("--credentials", text(&self.credentials(&account))),
             ("--pin", self.pin.clone()),
         ];
+        // The script's own shell becomes the engine, in a mount namespace of its own where something is mounted for it.
+        let before = match &self.engine_in {
+            None => self.masked(),
+            Some(script) => format!(
+                "{}exec unshare -m sh -c '{script} && exec \"$0\" \"$@\"' \"$0\" \"$@\"; ",
+                self.masked()
+            ),
+        };
         let _ = fs::remove_file(self.socket());
-        let mut engine = Program::quartermaster_with("engine", &flat(&arguments), &[], &self.dir, self.mask);
+        let mut engine = Program::quartermaster_after(&before, "engine", &flat(&arguments), &[], &self.dir);
         let socket = self.socket();
         eventually("the engine listens", || {
             engine.assert_running();
@@ -137,7 +152,8 @@ impl Machine {
     /// Starts the client.
     pub fn start_client(&mut self) {
         let arguments = self.client_arguments();
-        let client = Program::quartermaster_with("node", &arguments, &self.environment, &self.dir, self.mask);
+        let client =
+            Program::quartermaster_after(&self.masked(), "node", &arguments, &self.environment, &self.dir);
         self.client = Some(client);
     }
 

@@ -35,21 +35,23 @@ impl Program {
         environment: &[(String, String)],
         dir: &Path,
     ) -> Self {
-        Self::quartermaster_with(verb, arguments, environment, dir, None)
+        Self::quartermaster_after("", verb, arguments, environment, dir)
     }
 
-    /// The same under another file mask. Core files of any size are allowed, as far as the test itself may have some.
-    pub fn quartermaster_with(
+    /// The same after a few words of shell. Core files of any size are allowed, as far as the test itself may have some.
+    pub fn quartermaster_after(
+        before: &str,
         verb: &str,
         arguments: &[String],
         environment: &[(String, String)],
         dir: &Path,
-        mask: Option<&str>,
     ) -> Self {
-        let mask = mask.map(|mask| format!("umask {mask}; ")).unwrap_or_default();
+        let own = env!("CARGO_BIN_EXE_quartermaster");
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("{mask}ulimit -c unlimited 2>/dev/null; exec \"$0\" \"$@\"")]);
-        command.arg(env!("CARGO_BIN_EXE_quartermaster"));
+        command
+            .arg("-c")
+            .arg(format!("ulimit -c unlimited 2>/dev/null; {before}exec \"$0\" \"$@\""))
+            .arg(own);
         command.arg(verb).args(["--debug", "--log-format", "json"]).args(arguments);
         command.env("RUST_BACKTRACE", "1").envs(environment.iter().map(|(name, value)| (name, value)));
         Self::start(command, dir, verb)

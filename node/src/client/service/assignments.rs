@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -72,6 +72,7 @@ impl Assignments {
     fn take(&mut self, told: assigned::Assigned) {
         match told {
             assigned::Assigned::Put { key, assignment, value, revision } => {
+                self.world.mirrored.store(revision, Ordering::Relaxed);
                 let changed = self.mirror.put(&key, &assignment);
                 if let Some(module) = self.own(&key) {
                     self.told.insert(module.clone());

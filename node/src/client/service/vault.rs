@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
 use actix::{
@@ -93,6 +93,11 @@ impl VaultAsker {
     }
 
     fn ask(&self, name: SecretName, revision: u64, ctx: &mut Context<Self>) {
+        // A provider's half is named by the plan of its consumer, which may be newer than the provider's own.
+        let revision = match &name {
+            SecretName::Pair(_) => revision.max(self.world.mirrored.load(Ordering::Relaxed)),
+            _ => revision,
+        };
         let (client, source) = (Arc::clone(&self.client), self.source.clone());
         let asked = async move {
             let answer = match &source {

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 
@@ -126,6 +126,8 @@ pub(super) struct World {
     pub(super) clock: Clock,
     /// This machine's assignments, by module.
     pub(super) assigned: Board<String, Assigned>,
+    /// How far the mirror of all assignments has come.
+    pub(super) mirrored: AtomicU64,
     /// All assignments have been told once.
     pub(super) is_known: watch::Sender<bool>,
     /// The config values have been told once.
@@ -162,6 +164,7 @@ impl World {
             pace: pace.max(1),
             clock,
             assigned: Board::new(),
+            mirrored: AtomicU64::new(0),
             is_known: watch::Sender::new(false),
             is_resolved: watch::Sender::new(false),
             registry: watch::Sender::new(unknown),
