@@ -164,11 +164,8 @@ impl Asking {
             entry.revision = entry.revision.max(*revision);
             // A refusal may have been about the older plan. What is held is not asked for again, unless nobody wanted it for a while:
             // the vault tells only those who may have a value that it changed.
-            let is_worth_it = match &entry.told {
-                Some(Found::Here(_)) => is_newly_wanted,
-                Some(Found::Refused { .. }) => is_newer_plan || is_newly_wanted,
-                _ => is_newly_wanted,
-            };
+            let is_refused = matches!(entry.told, Some(Found::Refused { .. }));
+            let is_worth_it = is_newly_wanted || (is_refused && is_newer_plan);
             match (is_worth_it, entry.open) {
                 (true, true) => entry.again |= is_newer_plan,
                 (true, false) => self.enqueue(name),
