@@ -90,6 +90,8 @@ pub enum Command {
     Emulate(emulate::Args),
     /// Show everything at work on this machine
     Demo(demo::Args),
+    /// Show the node side at work: two machines of a mesh on this one
+    DemoNode(node::DemoArgs),
     /// Measure the provisioner on this machine
     Bench(bench::Args),
     /// Print a completion script for a shell
@@ -195,6 +197,10 @@ fn dispatch(cli: &Cli) -> Exit {
         Command::Demo(args) => {
             for_people(&cli.log);
             demo::run(args)
+        }
+        Command::DemoNode(args) => {
+            for_people(&cli.log);
+            node::demo(args)
         }
         Command::Bench(args) => {
             for_people(&cli.log);

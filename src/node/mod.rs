@@ -1,5 +1,6 @@
 //! The programs of the node side, as verbs.
 mod client;
+mod demo;
 mod engine;
 mod mesh;
 mod numbers;
@@ -10,6 +11,7 @@ mod vault;
 mod vault_kv;
 
 pub use client::{NodeArgs, NodeCommand, node};
+pub use demo::{DemoArgs, demo};
 pub use engine::{EngineArgs, EngineCommand, engine};
 pub use mesh::{MeshArgs, MeshCommand, mesh};
 pub use vault::{SocketArgs, StoreArgs, VaultArgs, VaultCommand, vault};

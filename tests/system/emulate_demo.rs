@@ -7,18 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::support::{nats_server, skip};
-
-/// Processes whose command line mentions `dir`.
-fn mentions(dir: &Path) -> Vec<String> {
-    let wanted = dir.to_str().unwrap();
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
-        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .filter(|line| line.contains(wanted) && !line.contains("quartermaster demo"))
-        .collect()
-}
+use super::support::{mentions, nats_server, skip};
 
 fn demo(dir: &Path, provisioner: &str) -> Option<Child> {
     let script = dir.join("provisioner.sh");

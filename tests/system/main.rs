@@ -55,6 +55,7 @@ mod link_kv;
 mod link_reconnects;
 mod link_replies;
 mod log_lines;
+mod mesh_demo;
 mod mesh_verbs;
 mod packaging;
 mod prove_bounces;

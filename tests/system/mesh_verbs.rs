@@ -1,8 +1,17 @@
 //! `quartermaster mesh …` from an empty folder to a machine's module, against a real broker that lets in whom the folder says.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quartermaster_node::client::bus::{Bus, BusSettings};
+use quartermaster_proto::mesh::accounts::Account;
+use quartermaster_proto::mesh::key;
+use quartermaster_proto::mesh::report::{Outcome, Report};
+use quartermaster_proto::time::WallClock;
 use serde_json::{Value, json};
 
 use super::support::BrokerOptions;
@@ -22,14 +31,18 @@ impl Operator {
         self.dir.path().join(rest)
     }
 
-    fn run(&self, line: &str) -> Output {
+    fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quartermaster"));
         command.arg("mesh").args(line.split(' ')).arg("--site").arg(self.at("mesh"));
         if let Some(servers) = &self.servers {
             command.args(["--servers", servers]);
         }
         command.env_remove("QM_MESH_SERVERS").current_dir(self.dir.path()).stdin(Stdio::null());
-        command.output().unwrap()
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
     }
 
     /// Runs a verb that must end with this code; what it printed and what it said.
@@ -192,4 +205,82 @@ fn a_machine_that_is_shut_out_stays_out() {
     operator.fails("node add a/b", 2, "the machine's name");
     let seeds = |path: &Path| std::fs::read_to_string(path).unwrap().contains("nkey: S");
     assert!(!seeds(&operator.at("mesh/broker.conf")), "the broker is told public keys alone");
+}
+
+/// D31: a client's credential also lies in the vault, under the name by which a plan of that machine asks for it.
+#[test]
+fn the_vault_keeps_a_machines_credential() {
+    let operator = Operator::new();
+    operator.done("init");
+    operator.fails("node add web1 --vault none.sock", 7, "no vault answers");
+    // Stands in for the vault's side of the socket.
+    let vault = UnixListener::bind(operator.at("vault.sock")).unwrap();
+    let answers = std::thread::spawn(move || {
+        let mut asked = Vec::new();
+        for reply in [r#"{"version":1}"#, r#"{"error":"no"}"#, r#"{"deleted":"x"}"#] {
+            let (mut stream, _) = vault.accept().unwrap();
+            let mut line = String::new();
+            BufReader::new(stream.try_clone().unwrap()).read_line(&mut line).unwrap();
+            writeln!(stream, "{reply}").unwrap();
+            asked.push(serde_json::from_str::<Value>(&line).unwrap());
+        }
+        asked
+    });
+    operator.done("node add web1 --vault vault.sock");
+    operator.fails("node rotate web1 --vault vault.sock", 8, "the vault refuses: no");
+    let seed = std::fs::read(operator.at("mesh/accounts/provisioner.web1")).unwrap();
+    operator.done("node remove web1 --vault vault.sock");
+    let asked = answers.join().unwrap();
+    let name = "own/mesh-provisioner-client/provisioner-broker/web1";
+    let words: Vec<_> = asked.iter().map(|asked| (asked["op"].as_str().unwrap(), &asked["name"])).collect();
+    assert_eq!(words, [("set", &json!(name)), ("set", &json!(name)), ("delete", &json!(name))]);
+    assert_eq!(STANDARD.decode(asked[1]["value"].as_str().unwrap()).unwrap(), seed);
+}
+
+/// What is reported while somebody watches is shown as it comes, and ends the watch where that was asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_are_watched() {
+    let mut operator = Operator::new();
+    operator.done("init");
+    operator.done("node add web1");
+    let Some(broker) = operator.options().start() else { return };
+    operator.servers = Some(broker.url());
+    operator.done("init");
+    let settings = BusSettings {
+        servers: broker.url(),
+        account: Account::Provisioner { node: "web1".to_owned() },
+        credentials: Some(operator.at("mesh/accounts/provisioner.web1")),
+    };
+    let client = Bus::connect_once(settings).await.unwrap();
+    let report = |module: &str, outcome| Report {
+        node: "web1".to_owned(),
+        module: module.to_owned(),
+        run: "r".to_owned(),
+        revision: 1,
+        at: WallClock::from_seconds(1_795_975_200),
+        outcome,
+    };
+    // One is there already; once it is shown, the watch listens.
+    let kept = report("kept", Outcome::Applied { files: vec![], programs: vec![] });
+    let subject = key::kv_subject(key::APPLIED, "web1.kept");
+    client.client().request(subject, kept.encode().into()).await.unwrap();
+    let mut watch = operator
+        .command("report web1 --watch --json --fail-on failed")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = || Report::read(lines.next().unwrap().unwrap().as_bytes()).unwrap();
+    assert_eq!(next(), kept);
+    let said = report("web", Outcome::failed("why", None));
+    let other = Report { node: "web2".to_owned(), ..said.clone() };
+    for told in [&other, &said] {
+        let subject = key::applied_subject("web1", &told.module);
+        client.client().publish(subject, told.encode().into()).await.unwrap();
+    }
+    client.client().flush().await.unwrap();
+    assert_eq!(next(), said, "that of another machine is not shown");
+    assert_eq!(watch.wait().unwrap().code(), Some(1));
+    operator.ends("report --fail-on failed", 0);
+    operator.ends("report --fail-on applied,failed", 1);
 }

@@ -81,7 +81,7 @@ fn table(reports: &[Report]) -> String {
 }
 
 /// What a report says, in a line.
-pub(super) fn said(report: &Report) -> String {
+pub(in crate::node) fn said(report: &Report) -> String {
     match &report.outcome {
         Outcome::Applied { files, programs } => {
             let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -90,12 +90,15 @@ pub(super) fn said(report: &Report) -> String {
             }
             let mut parts: Vec<String> =
                 counts.iter().map(|(action, count)| format!("{count} {action}")).collect();
-            let failed = programs.iter().filter(|program| program.result == ProgramResult::Failed).count();
-            if !programs.is_empty() {
-                parts.push(format!("{} programs told", programs.len() - failed));
-            }
-            if failed > 0 {
-                parts.push(format!("{failed} programs failed"));
+            for (result, word) in [
+                (ProgramResult::Done, "told"),
+                (ProgramResult::Skipped, "not to be told here"),
+                (ProgramResult::Failed, "not told"),
+            ] {
+                let count = programs.iter().filter(|program| program.result == result).count();
+                if count > 0 {
+                    parts.push(format!("{} {word}", programs_of(count)));
+                }
             }
             if parts.is_empty() { "no files".to_owned() } else { parts.join(", ") }
         }
@@ -118,6 +121,10 @@ pub(super) fn said(report: &Report) -> String {
         }
         Outcome::Removed => String::new(),
     }
+}
+
+fn programs_of(count: usize) -> String {
+    if count == 1 { "1 program".to_owned() } else { format!("{count} programs") }
 }
 
 /// Shows what is there, then what is said; after the broker was away, what is there once more.
@@ -236,7 +243,7 @@ mod tests {
                 files: vec![file(Action::Written), file(Action::Kept), file(Action::Written)],
                 programs: vec![program(ProgramResult::Done), program(ProgramResult::Failed)],
             },
-            "1 kept, 2 written, 1 programs told, 1 programs failed",
+            "1 kept, 2 written, 1 program told, 1 program not told",
         );
         check(Outcome::Applied { files: vec![], programs: vec![] }, "no files");
         let waiting = |kind: &str, name: &str, why| Waiting {

@@ -177,6 +177,7 @@ fn keep(site: &Site, node: &str, command: &MachineCommand, socket: &Path) -> Res
 }
 
 fn show(site: &Site, node: &str, touched: &[Touched], broker: &Path, common: &Common, out: &mut Out) {
+    let pin = site.signer().map(|signer| signer.public().to_string()).unwrap_or_default();
     if common.json {
         let accounts: Vec<Value> = touched
             .iter()
@@ -185,12 +186,13 @@ fn show(site: &Site, node: &str, touched: &[Touched], broker: &Path, common: &Co
                 json!({"account": touched.account.name(), "credentials": path, "what": touched.what})
             })
             .collect();
-        print(out, &json!({"node": node, "accounts": accounts, "broker": broker}));
+        print(out, &json!({"node": node, "accounts": accounts, "pin": pin, "broker": broker}));
         return;
     }
     for touched in touched {
         let path = site.path_of(&touched.account);
         out.text(&format!("{}: {} ({})\n", touched.account.name(), touched.what, path.display()));
     }
+    out.text(&format!("pin of the controller: {pin}\n"));
     out.text(&format!("next: the broker reloads {} (nats-server --signal reload)\n", broker.display()));
 }

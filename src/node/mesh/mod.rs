@@ -12,3 +12,4 @@ mod show;
 mod values;
 
 pub use command::{MeshArgs, MeshCommand, mesh};
+pub(super) use look::said;
