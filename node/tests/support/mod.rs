@@ -2,6 +2,7 @@
 //! configuration is the one that `mesh accounts` prints.
 #![allow(dead_code, reason = "several test programs share this and each uses a part of it")]
 
+pub mod engine;
 pub mod kv;
 pub mod vault_site;
 pub mod web;

@@ -1,12 +1,18 @@
 //! A vault on a real broker of its own, with one client account that asks it.
 #![allow(dead_code, reason = "several test programs share this and each uses a part of it")]
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_nats::{HeaderMap, jetstream};
 use ed25519_dalek::SigningKey;
 use quartermaster_node::{
-    client::bus::Bus,
+    client::bus::{Bus, BusSettings},
     sealed::BoxKey,
     vault::{
         Value,
@@ -115,15 +121,23 @@ impl Site {
     }
 
     pub fn settings(&self) -> Settings {
+        let bus = self.broker.settings(&Account::Vault);
+        let settings = Self::settings_in(self.folder.path(), bus.servers, bus.credentials.unwrap());
+        let audit = self.audit.clone().unwrap_or(settings.audit);
+        Settings { audit, kv: self.kv.clone(), ..settings }
+    }
+
+    /// Settings of a vault in this folder.
+    pub fn settings_in(folder: &Path, servers: String, credentials: PathBuf) -> Settings {
         Settings {
-            store: self.at("store"),
-            key_file: self.at("key"),
-            audit: self.audit.clone().unwrap_or_else(|| self.at("audit")),
+            store: folder.join("store"),
+            key_file: folder.join("key"),
+            audit: folder.join("audit"),
             rules: None,
-            socket: self.at("vault.sock"),
-            bus: self.broker.settings(&Account::Vault),
+            socket: folder.join("vault.sock"),
+            bus: BusSettings { servers, account: Account::Vault, credentials: Some(credentials) },
             pins: vec![PublicNkey::user(SigningKey::from_bytes(&SEED).verifying_key().to_bytes())],
-            kv: self.kv.clone(),
+            kv: None,
             metrics: None,
         }
     }

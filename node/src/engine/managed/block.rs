@@ -1,7 +1,7 @@
 //! A block of lines between two marker lines.
 
 use super::ManagedError;
-use super::lines::{bare, close_last_line, ending, lines, push_lines};
+use super::lines::{Buffer, bare, close_last_line, ending, lines, push_lines};
 
 /// The two marker lines of one module, without their endings.
 #[derive(Debug)]
@@ -72,27 +72,25 @@ pub(super) fn merge(
     }
     let ending = ending(target);
     let around = around(markers, target)?;
-    let mut block = markers.begin.clone();
-    block.extend_from_slice(ending);
-    push_lines(&mut block, fragment, ending);
-    block.extend_from_slice(&markers.end);
-    block.extend_from_slice(ending);
-
     let (before, after) = if !around.is_there && at_start {
         (Vec::new(), around.before)
     } else {
         (around.before, around.after)
     };
-    let mut out = before.concat();
+    let mut out = Buffer::with_room(target.len() + fragment.len() * 2 + markers.begin.len() * 2);
+    out.push_all(before);
     close_last_line(&mut out, ending);
-    out.extend_from_slice(&block);
-    out.extend(after.concat());
-    Ok(out)
+    push_lines(&mut out, &markers.begin, ending);
+    push_lines(&mut out, fragment, ending);
+    push_lines(&mut out, &markers.end, ending);
+    out.push_all(after);
+    Ok(out.take())
 }
 
 pub(super) fn withdraw(markers: &Markers, target: &[u8]) -> Result<Vec<u8>, ManagedError> {
     let around = around(markers, target)?;
-    let mut out = around.before.concat();
-    out.extend(around.after.concat());
-    Ok(out)
+    let mut out = Buffer::with_room(target.len());
+    out.push_all(around.before);
+    out.push_all(around.after);
+    Ok(out.take())
 }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use zeroize::{Zeroize as _, Zeroizing};
+
 use super::error::Text;
-use super::lines::{bare, close_last_line, ending, is_blank_line, lines};
+use super::lines::{bare, ending, is_blank_line, lines};
 use super::{Keys, ManagedError};
 
 /// What one line is.
@@ -72,10 +74,16 @@ fn wanted(fragment: &[u8]) -> Result<Vec<Wanted<'_>>, ManagedError> {
     Ok(found)
 }
 
-/// A file under the editor's hands: its lines with their endings.
+/// A file under the editor's hands: its lines with their endings, wiped when they go.
 struct Editor {
     lines: Vec<String>,
     ending: &'static str,
+}
+
+impl Drop for Editor {
+    fn drop(&mut self) {
+        self.lines.zeroize();
+    }
 }
 
 impl Editor {
@@ -85,7 +93,7 @@ impl Editor {
         Ok(Self { lines: text.split_inclusive('\n').map(str::to_owned).collect(), ending })
     }
 
-    fn bytes(self) -> Vec<u8> {
+    fn bytes(&self) -> Vec<u8> {
         self.lines.concat().into_bytes()
     }
 
@@ -138,17 +146,17 @@ impl Editor {
         if extent.len() == 1 && matches!(self.kind(at), Kind::Key { value, .. } if value == wanted.value) {
             return Ok(());
         }
-        let old = self.lines.get(at).cloned().unwrap_or_default();
+        let old = Zeroizing::new(self.lines.get(at).cloned().unwrap_or_default());
         let (head, rest) = old.split_once('=').unwrap_or((&old, ""));
         let gap: String = rest.chars().take_while(|c| *c == ' ' || *c == '\t').collect();
-        let line = format!("{head}={gap}{}{}", wanted.value, self.ending);
-        self.lines.splice(extent, [line]);
+        let line = [head, "=", gap.as_str(), wanted.value, self.ending].concat();
+        self.lines.splice(extent, [line]).for_each(|mut old| old.zeroize());
         Ok(())
     }
 
     /// Adds a key to the end of its section; true when the section had to be made.
     fn add(&mut self, wanted: &Wanted<'_>) -> bool {
-        let line = format!("{}{}", wanted.line, self.ending);
+        let line = [wanted.line, self.ending].concat();
         if let Some(range) = self.ranges(wanted.section).last().cloned() {
             let last = range
                 .clone()
@@ -170,18 +178,20 @@ impl Editor {
 
     /// Gives the line before this place an ending.
     fn close_line(&mut self, at: usize) {
-        let ending = self.ending.as_bytes();
-        if let Some(line) = at.checked_sub(1).and_then(|at| self.lines.get_mut(at)) {
-            let mut bytes = std::mem::take(line).into_bytes();
-            close_last_line(&mut bytes, ending);
-            *line = String::from_utf8(bytes).unwrap_or_default();
+        if let Some(line) = at.checked_sub(1).and_then(|at| self.lines.get_mut(at))
+            && !line.is_empty()
+            && !line.ends_with('\n')
+        {
+            let closed = [line.as_str(), self.ending].concat();
+            line.zeroize();
+            *line = closed;
         }
     }
 
     fn remove(&mut self, section: &str, key: &str) -> Result<(), ManagedError> {
         if let Some(at) = self.find(section, key)? {
             let extent = self.extent(at);
-            self.lines.drain(extent);
+            self.lines.drain(extent).for_each(|mut old| old.zeroize());
         }
         Ok(())
     }

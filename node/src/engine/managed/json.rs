@@ -4,9 +4,11 @@ use std::fmt;
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use zeroize::Zeroizing;
 
 use super::error::Text;
 use super::gone::Gone;
+use super::lines::Buffer;
 use super::{Keys, ManagedError};
 
 const FORMAT: &str = "a JSON object";
@@ -19,21 +21,21 @@ const INDENT: &str = "  ";
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
     Object(Vec<(String, Node)>),
-    Leaf(String),
+    Leaf(Zeroizing<String>),
 }
 
 /// The members of one object, in their order.
-struct Members(Vec<(String, Box<RawValue>)>);
+struct Members<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de> serde::Deserialize<'de> for Members {
+impl<'de> serde::Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct InOrder;
         impl<'de> Visitor<'de> for InOrder {
-            type Value = Members;
+            type Value = Members<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
@@ -50,7 +52,7 @@ fn object(text: Text, json: &str, depth: usize) -> Result<Vec<(String, Node)>, M
     if depth > MAX_DEPTH {
         return Err(refuse("it is nested too deep", 1));
     }
-    let members: Members =
+    let members: Members<'_> =
         serde_json::from_str(json).map_err(|error| refuse("it does not parse", error.line().max(1)))?;
     let mut nodes: Vec<(String, Node)> = Vec::new();
     for (key, value) in members.0 {
@@ -60,7 +62,7 @@ fn object(text: Text, json: &str, depth: usize) -> Result<Vec<(String, Node)>, M
         let node = if value.get().starts_with('{') {
             Node::Object(object(text, value.get(), depth + 1)?)
         } else {
-            Node::Leaf(value.get().to_owned())
+            Node::Leaf(Zeroizing::new(value.get().to_owned()))
         };
         nodes.push((key, node));
     }
@@ -149,24 +151,24 @@ impl Node {
         Ok(made)
     }
 
-    fn print(&self, layout: &Layout, depth: usize, out: &mut String) {
+    fn print(&self, layout: &Layout, depth: usize, out: &mut Buffer) {
         let members = match self {
-            Self::Leaf(text) => return out.push_str(text),
-            Self::Object(members) if members.is_empty() => return out.push_str("{}"),
+            Self::Leaf(text) => return out.push(text.as_bytes()),
+            Self::Object(members) if members.is_empty() => return out.push(b"{}"),
             Self::Object(members) => members,
         };
-        out.push('{');
+        out.push(b"{");
         for (at, (key, node)) in members.iter().enumerate() {
             if at > 0 {
-                out.push(',');
+                out.push(b",");
             }
             layout.new_line(depth + 1, out);
-            out.push_str(&serde_json::Value::from(key.as_str()).to_string());
-            out.push_str(if layout.indent.is_some() { ": " } else { ":" });
+            out.push(serde_json::Value::from(key.as_str()).to_string().as_bytes());
+            out.push(if layout.indent.is_some() { b": ".as_slice() } else { b":" });
             node.print(layout, depth + 1, out);
         }
         layout.new_line(depth, out);
-        out.push('}');
+        out.push(b"}");
     }
 }
 
@@ -194,20 +196,20 @@ impl Layout {
         Self { indent, ending, ends_with_line: trimmed.is_empty() || text.ends_with('\n') }
     }
 
-    fn new_line(&self, depth: usize, out: &mut String) {
+    fn new_line(&self, depth: usize, out: &mut Buffer) {
         if let Some(indent) = &self.indent {
-            out.push_str(self.ending);
-            out.push_str(&indent.repeat(depth));
+            out.push(self.ending.as_bytes());
+            out.push(indent.repeat(depth).as_bytes());
         }
     }
 
     fn print(&self, root: &Node) -> Vec<u8> {
-        let mut out = String::new();
+        let mut out = Buffer::default();
         root.print(self, 0, &mut out);
         if self.ends_with_line {
-            out.push_str(self.ending);
+            out.push(self.ending.as_bytes());
         }
-        out.into_bytes()
+        out.take()
     }
 }
 

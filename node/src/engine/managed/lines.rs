@@ -1,4 +1,40 @@
-//! Text as lines that keep their endings.
+//! Text as lines that keep their endings, and a buffer for it that leaves no copies behind.
+
+use zeroize::Zeroizing;
+
+/// Bytes that are put together. What it outgrows is wiped, and so is what is in it when it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Buffer(Zeroizing<Vec<u8>>);
+
+impl Buffer {
+    /// A buffer with room for this many bytes.
+    pub(super) fn with_room(room: usize) -> Self {
+        Self(Zeroizing::new(Vec::with_capacity(room)))
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let needed = self.0.len() + bytes.len();
+        if needed > self.0.capacity() {
+            let mut larger = Zeroizing::new(Vec::with_capacity(needed * 2));
+            larger.extend_from_slice(&self.0);
+            self.0 = larger;
+        }
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(super) fn push_all<'a>(&mut self, parts: impl IntoIterator<Item = &'a [u8]>) {
+        parts.into_iter().for_each(|part| self.push(part));
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// What is in it; whoever gets it wipes it.
+    pub(super) fn take(mut self) -> Vec<u8> {
+        std::mem::take(&mut *self.0)
+    }
+}
 
 /// The lines of `text`, each with its ending; the last may have none.
 pub(super) fn lines(text: &[u8]) -> Vec<&[u8]> {
@@ -20,17 +56,17 @@ pub(super) fn ending(text: &[u8]) -> &'static [u8] {
 }
 
 /// Appends the lines of `text` to `out`, all with this ending; a last line without one gets it.
-pub(super) fn push_lines(out: &mut Vec<u8>, text: &[u8], ending: &[u8]) {
+pub(super) fn push_lines(out: &mut Buffer, text: &[u8], ending: &[u8]) {
     for line in lines(text) {
-        out.extend_from_slice(bare(line));
-        out.extend_from_slice(ending);
+        out.push(bare(line));
+        out.push(ending);
     }
 }
 
 /// Gives a last line without an ending one.
-pub(super) fn close_last_line(out: &mut Vec<u8>, ending: &[u8]) {
-    if !out.is_empty() && !out.ends_with(b"\n") {
-        out.extend_from_slice(ending);
+pub(super) fn close_last_line(out: &mut Buffer, ending: &[u8]) {
+    if !out.as_slice().is_empty() && !out.as_slice().ends_with(b"\n") {
+        out.push(ending);
     }
 }
 

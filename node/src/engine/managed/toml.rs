@@ -1,10 +1,12 @@
-//! TOML, key by key, with comments and layout kept.
+//! TOML, key by key, with comments and layout kept. What the library reads a text into is freed without being wiped, which
+//! docs/node.md says; our own copies are wiped.
 
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+use zeroize::Zeroizing;
 
 use super::error::Text;
 use super::gone::Gone;
-use super::lines::{bare, ending, lines, push_lines};
+use super::lines::{Buffer, bare, ending, lines, push_lines};
 use super::{Keys, ManagedError};
 
 const FORMAT: &str = "TOML";
@@ -22,19 +24,19 @@ fn parse(text: Text, bytes: &[u8]) -> Result<DocumentMut, ManagedError> {
 
 /// The document as bytes with this line ending.
 fn render(document: &DocumentMut, ending: &[u8]) -> Vec<u8> {
-    let text = document.to_string();
+    let mut text = Zeroizing::new(document.to_string());
     if ending == b"\n" {
-        return text.into_bytes();
+        return std::mem::take(&mut *text).into_bytes();
     }
-    let mut out = Vec::with_capacity(text.len());
+    let mut out = Buffer::with_room(text.len() * 2);
     push_lines(&mut out, text.as_bytes(), ending);
-    out
+    out.take()
 }
 
 /// The target, if it would come out of an edit as it went in.
 fn target(bytes: &[u8]) -> Result<DocumentMut, ManagedError> {
     let document = parse(Text::Target, bytes)?;
-    let again = render(&document, ending(bytes));
+    let again = Zeroizing::new(render(&document, ending(bytes)));
     let same = lines(bytes).iter().zip(lines(&again)).position(|(a, b)| a != &b && bare(a) != bare(b));
     let mixed = lines(bytes).iter().rev().skip(1).any(|line| !line.ends_with(ending(bytes)));
     if let Some(at) = same {
@@ -110,7 +112,7 @@ fn set(document: &mut DocumentMut, path: &[String], leaf: &Item) -> Result<Vec<V
                 return Err(other_kind());
             }
         }
-        Some(old) if plain(old) == plain(&leaf) => {}
+        Some(old) if *Zeroizing::new(plain(old)) == *Zeroizing::new(plain(&leaf)) => {}
         Some(old) => {
             if let (Some(old), Some(new)) = (old.as_value(), leaf.as_value_mut()) {
                 *new.decor_mut() = old.decor().clone();
@@ -156,12 +158,12 @@ pub(super) fn merge(bytes: &[u8], fragment: &[u8], before: &Keys) -> Result<(Vec
     let is_container = |item: &Item| item.is_table();
     let (gone, mut ours) =
         Gone::of(before, wanted.iter().map(|(path, leaf)| (path.as_slice(), is_container(leaf))));
-    let as_it_was = document.to_string();
+    let as_it_was = Zeroizing::new(document.to_string());
     remove(&mut document, &gone);
     for (path, leaf) in &wanted {
         ours.extend(set(&mut document, path, leaf)?);
     }
-    if document.to_string() == as_it_was {
+    if *Zeroizing::new(document.to_string()) == *as_it_was {
         return Ok((bytes.to_vec(), ours));
     }
     Ok((render(&document, ending(bytes)), ours))

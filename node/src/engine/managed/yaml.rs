@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use zeroize::Zeroizing;
+
 use super::error::Text;
-use super::lines::{close_last_line, ending, push_lines};
+use super::lines::{Buffer, close_last_line, ending, push_lines};
 use super::yaml_lines::{Mapping, read};
 use super::{Keys, ManagedError};
 
@@ -41,14 +43,14 @@ fn no_anchor_crosses(mapping: &Mapping<'_>, keys: &BTreeSet<&str>) -> Result<(),
 }
 
 /// The file with each entry replaced by what `put` says: none keeps its lines.
-fn rebuilt(mapping: &Mapping<'_>, mut put: impl FnMut(&str) -> Option<Vec<u8>>) -> Vec<u8> {
-    let (mut out, mut at) = (Vec::new(), 0);
+fn rebuilt(mapping: &Mapping<'_>, mut put: impl FnMut(&str) -> Option<Zeroizing<Vec<u8>>>) -> Buffer {
+    let (mut out, mut at) = (Buffer::default(), 0);
     for entry in &mapping.entries {
-        out.extend(mapping.lines.get(at..entry.lines.start).unwrap_or_default().concat());
-        out.extend(put(&entry.key).unwrap_or_else(|| mapping.text(entry)));
+        out.push_all(mapping.lines.get(at..entry.lines.start).unwrap_or_default().iter().copied());
+        out.push(&put(&entry.key).unwrap_or_else(|| mapping.text(entry)));
         at = entry.lines.end;
     }
-    out.extend(mapping.lines.get(at..).unwrap_or_default().concat());
+    out.push_all(mapping.lines.get(at..).unwrap_or_default().iter().copied());
     out
 }
 
@@ -68,9 +70,9 @@ pub(super) fn merge(target: &[u8], fragment: &[u8], before: &Keys) -> Result<(Ve
     let ending = ending(target);
     let ours_as_text = |key: &str| {
         let entry = wanted.entries.iter().find(|entry| entry.key == key)?;
-        let mut text = Vec::new();
+        let mut text = Buffer::default();
         push_lines(&mut text, &wanted.text(entry), ending);
-        Some(text)
+        Some(Zeroizing::new(text.take()))
     };
     let mut placed = BTreeSet::new();
     let mut out = rebuilt(&mapping, |key| {
@@ -80,20 +82,25 @@ pub(super) fn merge(target: &[u8], fragment: &[u8], before: &Keys) -> Result<(Ve
         match ours_as_text(key) {
             Some(text) if last_without_end => Some(trimmed_if_same(text, &mapping, key, ending)),
             Some(text) => Some(text),
-            None if touched.contains(key) => Some(Vec::new()),
+            None if touched.contains(key) => Some(Zeroizing::default()),
             None => None,
         }
     });
     for entry in wanted.entries.iter().filter(|entry| !placed.contains(&entry.key)) {
         close_last_line(&mut out, ending);
-        out.extend(ours_as_text(&entry.key).unwrap_or_default());
+        out.push(&ours_as_text(&entry.key).unwrap_or_default());
     }
-    no_anchor_crosses(&read(Text::Target, &out)?, &keys)?;
-    Ok((out, keys.iter().map(|key| path(key)).collect()))
+    no_anchor_crosses(&read(Text::Target, out.as_slice())?, &keys)?;
+    Ok((out.take(), keys.iter().map(|key| path(key)).collect()))
 }
 
 /// A last line without an ending that holds what we want is left as it is.
-fn trimmed_if_same(text: Vec<u8>, mapping: &Mapping<'_>, key: &str, ending: &[u8]) -> Vec<u8> {
+fn trimmed_if_same(
+    text: Zeroizing<Vec<u8>>,
+    mapping: &Mapping<'_>,
+    key: &str,
+    ending: &[u8],
+) -> Zeroizing<Vec<u8>> {
     let old = mapping.entries.iter().find(|entry| entry.key == key).map(|entry| mapping.text(entry));
     match old {
         Some(old) if text.strip_suffix(ending) == Some(old.as_slice()) => old,
@@ -105,5 +112,5 @@ pub(super) fn withdraw(target: &[u8], ours: &Keys) -> Result<Vec<u8>, ManagedErr
     let mapping = read(Text::Target, target)?;
     let keys: BTreeSet<&str> = ours.iter().filter_map(|path| path.first()).map(String::as_str).collect();
     no_anchor_crosses(&mapping, &keys)?;
-    Ok(rebuilt(&mapping, |key| keys.contains(key).then(Vec::new)))
+    Ok(rebuilt(&mapping, |key| keys.contains(key).then(Zeroizing::default)).take())
 }

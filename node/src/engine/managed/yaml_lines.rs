@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use zeroize::Zeroizing;
+
 use super::ManagedError;
 use super::error::Text;
 use super::lines::{bare, is_blank_line, lines};
@@ -29,13 +31,13 @@ pub(super) struct Mapping<'a> {
 
 impl Mapping<'_> {
     /// The lines of an entry, joined.
-    pub(super) fn text(&self, entry: &Entry) -> Vec<u8> {
-        self.lines.get(entry.lines.clone()).unwrap_or_default().concat()
+    pub(super) fn text(&self, entry: &Entry) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(self.lines.get(entry.lines.clone()).unwrap_or_default().concat())
     }
 
     /// Every anchor, or every alias, named in an entry.
     pub(super) fn names(&self, entry: &Entry, sign: char) -> Vec<String> {
-        let text = String::from_utf8_lossy(&self.text(entry)).into_owned();
+        let text = Zeroizing::new(String::from_utf8_lossy(&self.text(entry)).into_owned());
         let mut before = ' ';
         let mut found = Vec::new();
         for (at, c) in text.char_indices() {
