@@ -91,7 +91,7 @@ async fn nothing_of_a_secret_is_left_in_the_vaults_memory_when_it_was_stored_and
     match count_in_memory(vault.0.id(), &wanted).as_deref() {
         None => eprintln!("SKIPPED: the memory of another process cannot be read here"),
         Some([first, second, audit]) => {
-            assert!(*audit > 0 && (*first, *second) == (0, 0), "{first} {second}")
+            assert!(*audit > 0 && (*first, *second) == (0, 0), "{first} {second}");
         }
         Some(other) => panic!("{other:?}"),
     }

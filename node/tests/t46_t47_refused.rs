@@ -127,8 +127,7 @@ fn t47_links_and_what_is_no_file_are_refused_and_a_hard_link_loses_its_name() {
     symlink(outside.join("theirs"), engine.path("link")).unwrap();
     symlink(&outside, engine.path("dir")).unwrap();
     fs::create_dir(engine.path("folder")).unwrap();
-    mknodat(CWD, engine.path("fifo"), FileType::Fifo, 0o600.into(), 0)
-        .unwrap();
+    mknodat(CWD, engine.path("fifo"), FileType::Fifo, 0o600.into(), 0).unwrap();
     fs::hard_link(outside.join("theirs"), engine.path("hard")).unwrap();
     engine.start(ENGINE);
     for (name, says) in [
