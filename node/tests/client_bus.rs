@@ -2,10 +2,19 @@
 
 #![cfg(test)]
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use futures::StreamExt as _;
 use quartermaster_node::client::service::{self as client, NodeError, NodeMetrics};
 use quartermaster_proto::mesh::{
+    accounts::Account,
     key,
     report::{Action, Outcome},
 };
@@ -124,7 +133,7 @@ async fn a_second_client_and_one_without_a_credential_do_not_start() {
         client::run(
             settings,
             NodeMetrics::new().unwrap(),
-            std::sync::Arc::new(now),
+            Arc::new(now),
             |_| (),
             std::future::pending(),
         )
@@ -139,4 +148,79 @@ async fn a_second_client_and_one_without_a_credential_do_not_start() {
         assert!(matches!(root, NodeError::Root) && root.is_configuration());
     }
     first.stop().await;
+}
+
+/// How often the vault was asked for anything, by its audit.
+fn asks(site: &Site) -> usize {
+    let audit = fs::read_to_string(site.at("vault.audit")).unwrap();
+    audit.lines().filter(|line| line.contains(r#""op":"get""#) && line.contains("sealed")).count()
+}
+
+#[actix::test]
+async fn a_module_that_panics_is_built_anew_and_nothing_is_asked_again() {
+    let Some(mut site) = Site::start(&["web1"]).await else { return };
+    let (engine, vault) = (site.engine("web1").await, site.vault().await);
+    let panics = Arc::new(AtomicBool::new(false));
+    let trap = Arc::clone(&panics);
+    let (client, _) = site
+        .client_with_clock("web1", move || {
+            assert!(!trap.swap(false, Ordering::SeqCst), "a trap of this test");
+            now()
+        })
+        .await;
+    let plan = forge(&site);
+    site.assign("web1", "forge", &plan).await;
+    site.config("web1", "forge", "http.port", "1").await;
+    site.store("own/forge/pw", "canary-77aa").await;
+    site.reported("forge", "applied").await;
+    assert_eq!(asks(&site), 1);
+    // The next to look at the clock is the module, when it hears of the new value.
+    panics.store(true, Ordering::SeqCst);
+    site.config("web1", "forge", "http.port", "2").await;
+    site.reported("forge", "applied").await;
+    assert!(!panics.load(Ordering::SeqCst), "it has panicked");
+    let text = fs::read_to_string(site.root("web1").join("app.ini")).unwrap();
+    assert_eq!(text, "port = 2\ndir = /srv\npw = canary-77aa\n");
+    assert_eq!(asks(&site), 1, "the value is held");
+    client.stop().await;
+    vault.stop().await;
+    engine.stop().await;
+}
+
+#[actix::test]
+async fn the_tool_runner_is_answered_and_told_what_moved() {
+    let Some(mut site) = Site::start(&["web1"]).await else { return };
+    let runner = site.broker.connect(&Account::ToolRunner { node: "web1".to_owned() }).await;
+    let mut moved = runner.client().subscribe("prov.changed.web1.>").await.unwrap();
+    runner.client().flush().await.unwrap();
+    let (client, _) = site.client("web1").await;
+    site.config("web1", "forge", "http.port", "3000").await;
+    site.assign_raw("web1", "forge", "").await;
+    let mut told = async || {
+        let message = moved.next().await.unwrap();
+        (message.subject.to_string(), String::from_utf8(message.payload.to_vec()).unwrap())
+    };
+    let all = ("prov.changed.web1.forge".to_owned(), r#"{"kind":"config"}"#.to_owned());
+    assert_eq!(told().await, all, "assigned without a plan is assigned");
+    let ask = async |question: &str| {
+        let asked = runner.client().request("prov.ask.web1", question.to_owned().into());
+        String::from_utf8(asked.await.unwrap().payload.to_vec()).unwrap()
+    };
+    for (question, answer) in [
+        (r#"{"module":"forge","kind":"config","key":"http.port"}"#, r#"{"value":3000}"#),
+        (r#"{"module":"forge","kind":"config","key":"x"}"#, r#"{"error":"undeclared:"#),
+        (r#"{"module":"hub","kind":"config","key":"x"}"#, r#"{"error":"unassigned:"#),
+        (r#"{"module":"forge","kind":"secret","key":"x"}"#, r#"{"error":"secret:"#),
+        (r#"{"module":"forge","kind":"bound","key":"x"}"#, r#"{"error":"kind:"#),
+        ("not JSON", r#"{"error":"bad-request:"#),
+    ] {
+        let found = ask(question).await;
+        assert!(found.starts_with(answer), "{question} {found}");
+    }
+    site.config("web1", "forge", "http.port", "3001").await;
+    let one = r#"{"kind":"config","key":"http.port"}"#.to_owned();
+    assert_eq!(told().await, ("prov.changed.web1.forge".to_owned(), one));
+    site.broker.restart();
+    assert_eq!(told().await, all, "what moved while the bus was away is not known");
+    client.stop().await;
 }

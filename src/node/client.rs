@@ -6,6 +6,7 @@ use std::sync::Arc;
 use quartermaster_node::client::service::{self, NodeError, NodeMetrics, Running, Settings};
 use quartermaster_proto::mesh::signature::PublicNkey;
 
+use super::bench::{NodeBenchArgs, bench};
 use super::numbers::Numbers;
 use super::offline::{NodeCheckArgs, check};
 use super::serve::{Chain, serve};
@@ -64,6 +65,8 @@ pub enum NodeCommand {
     Check(NodeCheckArgs),
     /// Show where each module stands, what it waits for and since when
     Status(NodeStatusArgs),
+    /// Measure a machine of many modules: broker, vault, engine and client, each a process of its own
+    Bench(NodeBenchArgs),
     /// Print the digest of a file as reports of files with a secret have it, under this machine's key
     Digest {
         /// The file
@@ -84,6 +87,7 @@ pub fn node(args: &NodeArgs, log: &LogArgs, out: &mut Out) -> Exit {
         None => run(args, log),
         Some(NodeCommand::Check(args)) => check(args, out),
         Some(NodeCommand::Status(args)) => status(args, out),
+        Some(NodeCommand::Bench(args)) => bench(args, out),
         Some(NodeCommand::Digest { file, plain, state }) => digest(state, file, *plain, out),
     }
 }

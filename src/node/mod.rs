@@ -1,4 +1,5 @@
 //! The programs of the node side, as verbs.
+mod bench;
 mod client;
 mod demo;
 mod engine;

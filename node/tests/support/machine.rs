@@ -262,11 +262,19 @@ impl Site {
     }
 
     pub async fn client(&self, node: &str) -> (Program<NodeError>, Running) {
+        self.client_with_clock(node, now).await
+    }
+
+    pub async fn client_with_clock(
+        &self,
+        node: &str,
+        clock: impl Fn() -> WallClock + Send + Sync + 'static,
+    ) -> (Program<NodeError>, Running) {
         let settings = self.client_settings(node);
         let (told, begun) = oneshot::channel();
         let program = begin(|stop| {
             let begun = |running| drop(told.send(running));
-            client::run(settings, NodeMetrics::new().unwrap(), Arc::new(now), begun, stop)
+            client::run(settings, NodeMetrics::new().unwrap(), Arc::new(clock), begun, stop)
         });
         match begun.await {
             Ok(running) => (program, running),

@@ -71,8 +71,13 @@ impl Actor for MirrorReader {
         let reading = async move {
             let mut copy = Copy::of(source);
             copy.publish_if_first();
-            while let Some(told) = told.recv().await {
-                copy.take(told);
+            while let Some(next) = told.recv().await {
+                copy.take(next);
+                // What comes together is published and kept together.
+                while let Ok(next) = told.try_recv() {
+                    copy.take(next);
+                }
+                copy.publish();
             }
         };
         let both = async move {
@@ -182,6 +187,9 @@ impl Copy {
                 self.is_loaded = true;
             }
         }
+    }
+
+    fn publish(&self) {
         if self.is_loaded {
             let known = Declarations::from_mirror(self.declared.clone());
             if self.source.publish.borrow().as_deref() != Some(&known) {
@@ -200,7 +208,8 @@ impl Copy {
 
 fn write(state: &Path, kept: &BTreeMap<String, Kept>) -> std::io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(state)?;
-    serde_json::to_writer(&mut file, kept)?;
+    // Whole, since the file is not buffered.
+    std::io::Write::write_all(&mut file, &serde_json::to_vec(kept)?)?;
     file.as_file().sync_all()?;
     file.persist(state.join(COPY)).map_err(|error| error.error)?;
     Ok(())

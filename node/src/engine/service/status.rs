@@ -88,7 +88,8 @@ impl Status {
 
     pub(super) fn write(&self, state: &Path) -> std::io::Result<()> {
         let mut file = tempfile::NamedTempFile::new_in(state)?;
-        serde_json::to_writer(&mut file, self)?;
+        // Whole, since the file is not buffered.
+        std::io::Write::write_all(&mut file, &serde_json::to_vec(self)?)?;
         file.persist(state.join(FILE)).map_err(|error| error.error)?;
         Ok(())
     }

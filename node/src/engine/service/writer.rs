@@ -21,8 +21,20 @@ use crate::engine::wire;
 /// How long a request waits for a declaration that is not here yet.
 const BEHIND_WAIT: Duration = Duration::from_secs(5);
 
+/// How often the status is written at most.
+const SHOW_EVERY: Duration = Duration::from_secs(1);
+/// After how long a status that was due is no longer waited for.
+const SHOW_LOST: Duration = Duration::from_secs(10);
+
 /// What is declared, as it changes; none until it is known for the first time.
 pub(super) type Declared = watch::Receiver<Option<Arc<Declarations>>>;
+
+/// When the status was written, and when it will be.
+#[derive(Debug, Default)]
+struct Shown {
+    last: Option<Instant>,
+    due: Option<Instant>,
+}
 
 /// Shared by every life of the actor: the ledger's file can be open only once.
 #[derive(Debug)]
@@ -30,6 +42,7 @@ pub(super) struct Writer {
     keeper: Mutex<Keeper>,
     status: Mutex<Status>,
     state: PathBuf,
+    shown: Mutex<Shown>,
     declared: Declared,
     runner: Arc<dyn Runner>,
     /// What is counted.
@@ -55,8 +68,8 @@ impl Writer {
     ) -> Self {
         let status = Status { node: node.to_owned(), ..Status::default() };
         let (keeper, status) = (Mutex::new(keeper), Mutex::new(status));
-        let turns = Mutex::default();
-        Self { keeper, status, state, declared, runner, metrics, turns, _closing: closing }
+        let (turns, shown) = (Mutex::default(), Mutex::default());
+        Self { keeper, status, state, shown, declared, runner, metrics, turns, _closing: closing }
     }
 
     /// Runs something that waits on the disk beside the actor's own thread.
@@ -139,7 +152,7 @@ impl Writer {
             outcomes.iter().any(|outcome| outcome.done.as_ref().is_ok_and(|done| done.action.is_change()));
         let told = self.settle(&module).await;
         if has_changed || !told.is_empty() {
-            self.show().await;
+            self.show();
         }
         wire::written(outcomes, told)
     }
@@ -194,7 +207,7 @@ impl Writer {
             self.settle(module).await;
         }
         if !debtors.is_empty() {
-            self.show().await;
+            self.show();
         }
     }
 
@@ -229,22 +242,47 @@ impl Writer {
             }
             Err(why) => tracing::error!(why, "taking away what is not declared failed"),
         }
-        self.show().await;
+        self.show();
     }
 
-    /// Writes the status file.
-    async fn show(self: &Arc<Self>) {
+    /// Has the status file written: soon, but not more than once in a while, since it tells of every file of the machine.
+    fn show(self: &Arc<Self>) {
+        let due = {
+            let now = Instant::now();
+            let mut shown = held(&self.shown);
+            // One that has been due for long went with the thread it was to be written on.
+            if shown.due.is_some_and(|due| now < due + SHOW_LOST) {
+                return;
+            }
+            let due = shown.last.map_or(now, |last| now.max(last + SHOW_EVERY));
+            shown.due = Some(due);
+            due
+        };
+        let me = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep_until(due).await;
+            if let Some(me) = me.upgrade() {
+                me.show_now().await;
+            }
+        });
+    }
+
+    async fn show_now(self: &Arc<Self>) {
+        *held(&self.shown) = Shown { due: None, last: Some(Instant::now()) };
         let me = Arc::clone(self);
-        let shown = self.on_disk(move |keeper| {
+        let status = self.on_disk(move |keeper| {
             let declared = me.declared.borrow().clone();
             let mut status = held(&me.status);
             status.refresh(keeper.ledger(), declared.as_deref());
             if let Some(metrics) = &me.metrics {
                 metrics.stands(status.modules.len(), status.modules.values().map(|module| module.owed).sum());
             }
-            status.write(&me.state)
+            status.clone()
         });
-        if let Ok(Err(error)) = shown.await {
+        let Ok(status) = status.await else { return };
+        let state = self.state.clone();
+        let written = tokio::task::spawn_blocking(move || status.write(&state)).await;
+        if let Ok(Err(error)) = written {
             tracing::warn!(%error, "the engine's status cannot be shown");
         }
     }

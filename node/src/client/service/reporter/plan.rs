@@ -288,3 +288,6 @@ impl Book {
 
 static NO_ITEMS: crate::client::service::world::Items =
     crate::client::service::world::Items { keep: BTreeSet::new(), filled: BTreeMap::new() };
+
+#[cfg(test)]
+mod tests;
