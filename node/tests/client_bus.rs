@@ -130,13 +130,7 @@ async fn a_second_client_and_one_without_a_credential_do_not_start() {
     let Some(site) = Site::start(&["web1"]).await else { return };
     let (first, _) = site.client("web1").await;
     let run = |settings| {
-        client::run(
-            settings,
-            NodeMetrics::new().unwrap(),
-            Arc::new(now),
-            |_| (),
-            std::future::pending(),
-        )
+        client::run(settings, NodeMetrics::new().unwrap(), Arc::new(now), |_| (), std::future::pending())
     };
     let second = run(site.client_settings("web1")).await.unwrap_err();
     assert!(second.is_taken() && !second.is_configuration());

@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn quantiles_are_times_that_were_measured() {
         let changes = (1..=200).map(Duration::from_millis).collect();
-        let figures = Figures { changes, idle: Duration::from_secs(60), ..Figures::default() };
+        let figures = Figures { changes, idle: Duration::from_mins(1), ..Figures::default() };
         assert_eq!(figures.quantile(50), Duration::from_millis(100));
         assert_eq!(figures.quantile(99), Duration::from_millis(198));
         assert_eq!(figures.quantile(100), Duration::from_millis(200));

@@ -1,7 +1,7 @@
 //! The measurements, one after the other.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -107,7 +107,7 @@ async fn change_all(scene: &Scene, client: &Running, changes: u32) -> Result<Vec
     Ok(times)
 }
 
-fn look_for(path: &PathBuf, value: &str, began: Instant) -> Option<Duration> {
+fn look_for(path: &Path, value: &str, began: Instant) -> Option<Duration> {
     let line = format!("value = {value}\n");
     while began.elapsed() < CHANGE_LIMIT {
         if is_there(path, &line) {

@@ -29,7 +29,7 @@ pub(super) const NODE: &str = "bench";
 /// How long a program may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// How long a program may take to listen.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// How large it is.
 #[derive(Debug, Clone, Copy)]
@@ -106,7 +106,7 @@ pub(super) fn secret(number: u32) -> String {
 
 impl Scene {
     /// Sets it up, all but the client: buckets, registry, assignments, config values and secrets are there.
-    pub(super) async fn set(size: Size, server: &Path) -> Result<Self, BenchError> {
+    pub(super) async fn set(extent: Size, server: &Path) -> Result<Self, BenchError> {
         let dir = tempfile::tempdir().map_err(BenchError::setup("a folder"))?;
         let root = dir.path();
         let site = Site::create(&root.join("site"))?;
@@ -117,8 +117,8 @@ impl Scene {
         let users =
             fs::read_to_string(site.write_broker()?).map_err(BenchError::setup("the broker's accounts"))?;
         let config = format!(
-            "listen: \"127.0.0.1:-1\"\nhttp: \"127.0.0.1:{monitor}\"\njetstream {{ store_dir: {:?} }}\n{users}",
-            root.join("jetstream")
+            "listen: \"127.0.0.1:-1\"\nhttp: \"127.0.0.1:{monitor}\"\njetstream {{ store_dir: \"{}\" }}\n{users}",
+            root.join("jetstream").display()
         );
         let file = root.join("nats.conf");
         fs::write(&file, config).map_err(BenchError::setup("the broker's configuration"))?;
@@ -136,7 +136,7 @@ impl Scene {
         let vault = Self::vault(root, &site, &servers, &signer)?;
         let engine = Self::engine(root, &site, &servers, &signer)?;
         let mut scene =
-            Self { size, dir, port, monitor, site, controller, configurer, broker, vault, engine };
+            Self { size: extent, dir, port, monitor, site, controller, configurer, broker, vault, engine };
         scene.wait_for(scene.at("vault.sock")).await?;
         scene.wait_for(scene.at("fill.sock")).await?;
         scene.fill_vault().await?;
@@ -265,8 +265,8 @@ impl Scene {
                 let comma = if file == 0 { "" } else { "," };
                 let _ = write!(
                     files,
-                    r#"{comma}{{"path":{:?},"template":"{template}","owner-at-runtime":"owned"}}"#,
-                    path.display().to_string()
+                    r#"{comma}{{"path":"{}","template":"{template}","owner-at-runtime":"owned"}}"#,
+                    path.display()
                 );
             }
             let value = format!(

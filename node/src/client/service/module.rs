@@ -49,14 +49,15 @@ impl Module {
 
     fn handle_event(&mut self, event: Event, ctx: &mut Context<Self>) {
         let is_gone = matches!(event, Event::Gone);
-        for effect in self.core.handle(self.world.now(), event) {
+        let effects = self.core.handle(self.world.now(), event);
+        // Before anybody can hear of it.
+        self.world.statuses.stands(&self.name, self.core.state());
+        for effect in effects {
             self.carry_out(effect, ctx);
         }
         if is_gone {
             self.world.statuses.gone(&self.name);
             ctx.stop();
-        } else {
-            self.world.statuses.stands(&self.name, self.core.state());
         }
     }
 

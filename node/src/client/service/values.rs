@@ -330,9 +330,9 @@ impl Values {
             News::Gone(key) => self.config_moved(&key, None, before),
             News::Loaded => {
                 self.publish_config();
-                self.world.is_resolved.send_replace(true);
+                let was_resolved = self.world.is_resolved.send_replace(true);
                 self.tell_all();
-                if before == Known::Whole {
+                if was_resolved {
                     // The bus was away, or the bucket: the tool runner asks again.
                     self.world.post.tell_all(&Topic::BusBack, &Event::BusBack);
                 }

@@ -263,7 +263,8 @@ impl Book {
         let Ok(key) = key::module_key(&self.node, module) else { return };
         let said = records.report.as_deref();
         if !records.is_gone {
-            if let Some(value) = said.map(Report::encode)
+            // That it was taken off is said once all of it is to go, which follows at once.
+            if let Some(value) = said.filter(|said| said.outcome != Outcome::Removed).map(Report::encode)
                 && held.get(&key) != Some(&Digest::of(&value))
             {
                 self.add(module, Place::Reports, &key, Act::Report(value), out);

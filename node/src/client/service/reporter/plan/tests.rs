@@ -29,8 +29,7 @@ impl World {
         self.book.unsure();
         for place in Place::ALL {
             let entries = self.buckets.iter().filter(|((one, _), _)| *one == place);
-            let entries: Vec<_> =
-                entries.map(|((_, key), value)| (key.clone(), Digest::of(value))).collect();
+            let entries: Vec<_> = entries.map(|((_, key), value)| (key.clone(), Digest::of(value))).collect();
             self.book.read(place, entries);
         }
     }
@@ -89,9 +88,9 @@ fn item(collection: &str) -> (String, Arc<Item>) {
     (collection.to_owned(), Arc::new(item))
 }
 
-fn report(outcome: Outcome) -> Option<Arc<Report>> {
+fn report(outcome: Outcome) -> Arc<Report> {
     let (node, module, run) = ("web1".to_owned(), "forge".to_owned(), "run2".to_owned());
-    Some(Arc::new(Report { node, module, run, revision: 3, at: NOW, outcome }))
+    Arc::new(Report { node, module, run, revision: 3, at: NOW, outcome })
 }
 
 fn waiting() -> Records {
@@ -101,7 +100,7 @@ fn waiting() -> Records {
             keep: BTreeSet::from(["kept".to_owned(), "filled".to_owned()]),
             filled: BTreeMap::from([item("filled")]),
         }),
-        report: report(Outcome::Waiting { waiting: Vec::new() }),
+        report: Some(report(Outcome::Waiting { waiting: Vec::new() })),
         is_gone: false,
     }
 }
@@ -123,10 +122,7 @@ fn what_is_there_becomes_what_is_to_be_there() {
     assert_eq!(world.settle().0, 0, "nothing is done before it is known what lies there");
     world.read();
     assert_eq!(world.settle().0, 6);
-    assert_eq!(
-        world.keys(Place::Needs),
-        ["web1.forge.config.a", "web1.forge.config.b", "web1.hub.config.a"]
-    );
+    assert_eq!(world.keys(Place::Needs), ["web1.forge.config.a", "web1.forge.config.b", "web1.hub.config.a"]);
     assert_eq!(world.keys(Place::Items), ["web1.dropped.hub", "web1.filled.forge", "web1.kept.forge"]);
     assert_eq!(world.said, ["waiting"]);
     assert!(world.book.is_idle());
@@ -151,7 +147,12 @@ fn a_module_that_is_gone_leaves_nothing_and_says_so() {
     world.read();
     record(&mut world, waiting());
     world.settle();
-    record(&mut world, Records { report: report(Outcome::Removed), is_gone: true, ..Records::default() });
+    record(&mut world, Records { report: Some(report(Outcome::Removed)), ..waiting() });
+    assert_eq!(world.settle().0, 0, "it is said with the rest");
+    record(
+        &mut world,
+        Records { report: Some(report(Outcome::Removed)), is_gone: true, ..Records::default() },
+    );
     assert_eq!(world.settle(), (4, vec!["forge".to_owned()]));
     assert!(world.buckets.is_empty());
     assert_eq!(world.said, ["waiting", "removed"]);
