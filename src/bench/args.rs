@@ -59,7 +59,7 @@ pub struct Args {
     /// With --sweep: the picture
     #[arg(long, value_name = "FILE", default_value = "quartermaster-bench.svg", requires = "sweep")]
     pub svg: PathBuf,
-    /// Let waves of --servers come and go for so long instead, and see whether the provisioner grows
+    /// Let waves of --servers come and go for so long instead, and see whether the provisioner grows (10m: with --servers 4000)
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["sweep", "against", "lone", "announce"])]
     pub soak: Option<Duration>,
     /// Give up a run after this long

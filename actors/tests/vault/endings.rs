@@ -46,7 +46,7 @@ async fn a_full_vault_refuses_at_once_and_takes_work_again_afterwards() {
         .collect();
     tokio::task::spawn_blocking(move || arrivals.recv().unwrap()).await.unwrap();
     tokio::task::yield_now().await;
-    let refused = vault.sign_request(b"body".to_vec()).await.unwrap_err();
+    let refused = vault.provisioning_token().await.unwrap_err();
     assert!(matches!(&refused, VaultError::Unanswered(_) | VaultError::Busy { queue: 2 }), "{refused}");
     assert!(chain(&refused).contains("too many requests wait for vault"), "{}", chain(&refused));
     assert!(!refused.is_final());
@@ -54,7 +54,7 @@ async fn a_full_vault_refuses_at_once_and_takes_work_again_afterwards() {
     for work in waiting {
         work.await.unwrap().unwrap();
     }
-    assert!(vault.sign_request(b"body".to_vec()).await.is_ok());
+    assert!(vault.provisioning_token().await.is_ok());
 }
 
 #[actix::test]
