@@ -82,6 +82,7 @@ fn completions_and_the_manual_name_every_verb() {
         "undo",
         "emulate",
         "demo",
+        "demo-node",
         "completions",
         "man",
         "status",

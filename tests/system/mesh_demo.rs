@@ -76,3 +76,14 @@ fn an_interrupt_ends_the_whole_mesh() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert_eq!(mentions(dir.path()), Vec::<String>::new());
 }
+
+#[test]
+fn what_an_earlier_run_left_is_not_taken_for_this_one() {
+    let dir = folder();
+    std::fs::create_dir(dir.path().join("kept")).unwrap();
+    std::fs::write(dir.path().join("kept/nats-server_1.ports"), "{}").unwrap();
+    let Some(child) = started(dir.path()) else { return };
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("it is not empty"));
+}

@@ -1,8 +1,8 @@
 //! The mesh: what an operator sets up, publishes and looks at.
 //!
 //! In reading order: the [`Site`], the operator's folder of keys, and the broker's [`configuration`] made from them; [`prepare`]d
-//! buckets and the registry ([`register`]); templates, [`bundle`]d and [`publish_archive`]d; modules, checked as the catalogue does and
-//! [`assign`]ed; [`set_config`] and [`bind`], which stand in for owners; what there is to look at ([`modules`]).
+//! buckets and the registry ([`register`]); templates, [`bundle()`]d and [`publish_archive`]d; modules, checked as the catalogue does and
+//! [`assign()`]ed; [`set_config`] and [`bind`], which stand in for owners; what there is to look at ([`modules`]).
 
 mod assign;
 mod broker;

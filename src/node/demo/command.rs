@@ -31,7 +31,7 @@ pub struct DemoArgs {
     /// The nats-server to start; default: the one on the PATH, or one fetched by tools/get-nats-server
     #[arg(long, value_name = "FILE", env = "QM_NATS_SERVER")]
     nats_server: Option<PathBuf>,
-    /// Keep keys, states, logs and the machines' roots in this directory
+    /// Keep keys, states, logs and the machines' roots in this directory, which is empty or not there yet
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// Print what was seen as JSON
@@ -57,6 +57,12 @@ async fn run(args: &DemoArgs) -> Result<Exit, StageError> {
     // Removed when it goes out of scope, unless it is to be kept.
     let (dir, _temporary) = if let Some(dir) = &args.keep {
         std::fs::create_dir_all(dir).map_err(setup("the directory to keep"))?;
+        // Ports, keys and states of an earlier run would be taken for this one's.
+        let is_empty = std::fs::read_dir(dir).map_err(setup("the directory to keep"))?.next().is_none();
+        if !is_empty {
+            let source = std::io::Error::new(std::io::ErrorKind::DirectoryNotEmpty, "it is not empty");
+            return Err(StageError::Setup { what: "the directory to keep", source });
+        }
         (dir.clone(), None)
     } else {
         let temporary = tempfile::Builder::new().prefix("quartermaster-mesh-").tempdir();
