@@ -19,8 +19,8 @@ use crate::provider::TraceFile;
 
 /// Questions that may wait for a runner at once.
 const MAX_ASKS: usize = 1024;
-/// Members of frames that hold values.
-const HELD: [&str; 3] = ["attrs", "outputs", "config"];
+/// Members of frames that hold values, or words of a provider that may repeat such.
+const HELD: [&str; 5] = ["attrs", "outputs", "config", "message", "detail"];
 const MASKED: &str = "***";
 /// Cycles beside those in flight that may want something of a provider at the same time.
 const SPARE: usize = 4096;
