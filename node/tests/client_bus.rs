@@ -16,7 +16,7 @@ use quartermaster_node::client::service::{self as client, NodeError, NodeMetrics
 use quartermaster_proto::mesh::{
     accounts::Account,
     key,
-    report::{Action, Outcome},
+    report::{Action, Outcome, Waiting, Why},
 };
 use support::machine::{Site, now};
 
@@ -165,6 +165,13 @@ async fn a_module_that_panics_is_built_anew_and_nothing_is_asked_again() {
     let plan = forge(&site);
     site.assign("web1", "forge", &plan).await;
     site.config("web1", "forge", "http.port", "1").await;
+    // Told first that it is absent, so that no question is open when it is stored.
+    let is_absent = |one: &Waiting| one.kind == "secret" && one.why == Why::Absent;
+    site.report("forge", |report| match &report.outcome {
+        Outcome::Waiting { waiting } => waiting.iter().any(is_absent),
+        _ => false,
+    })
+    .await;
     site.store("own/forge/pw", "canary-77aa").await;
     site.reported("forge", "applied").await;
     assert_eq!(asks(&site), 1);
