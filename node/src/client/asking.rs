@@ -83,8 +83,10 @@ struct Entry {
     version: Option<u64>,
     open: bool,
     queued: bool,
-    /// Something moved while the question was open.
+    /// A newer plan came while the question was open.
     again: bool,
+    /// The version that the vault told of while the question was open: an answer with an older one is asked for again.
+    changed: Option<u64>,
     due: Option<Duration>,
     failed: u32,
 }
@@ -111,7 +113,7 @@ impl Asking {
                 if let Some(entry) = self.entries.get_mut(&name).filter(is_news) {
                     entry.failed = 0;
                     if entry.open {
-                        entry.again = true;
+                        entry.changed = entry.changed.max(Some(version));
                     } else if entry.wanted {
                         self.enqueue(&name);
                     } else {
@@ -202,6 +204,11 @@ impl Asking {
         let Some(entry) = self.entries.get_mut(name).filter(|entry| entry.open) else { return };
         entry.open = false;
         self.open = self.open.saturating_sub(1);
+        // The word of a change may be slower than the answer that already has it.
+        let is_behind = match (&answer, entry.changed.take()) {
+            (Answer::Value(_, version), Some(changed)) => *version < changed,
+            (_, changed) => changed.is_some(),
+        };
         let (found, backoff) = match answer {
             Answer::Value(value, version) => {
                 if let Some(held) = entry.version.filter(|held| version < *held) {
@@ -232,7 +239,7 @@ impl Asking {
             entry.told = Some(found.clone());
             effects.push(AskingEffect::Tell(name.clone(), found));
         }
-        if std::mem::take(&mut entry.again) && entry.wanted {
+        if (std::mem::take(&mut entry.again) || is_behind) && entry.wanted {
             self.enqueue(name);
         }
     }

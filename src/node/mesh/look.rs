@@ -258,7 +258,7 @@ mod tests {
             },
             "secret pw (absent), engine (no-answer)",
         );
-        check(Outcome::Failed { reason: "a\u{1b}[2J".to_owned(), retry_at: None }, "a[2J");
+        check(Outcome::Failed { reason: "a\u{1b}[2J".to_owned(), retry_at: None }, r"a\u{1b}[2J");
         check(Outcome::Removed, "");
     }
 }

@@ -138,6 +138,15 @@ fn a_change_while_a_question_is_open_asks_once_more() {
 }
 
 #[test]
+fn the_word_of_a_change_that_is_slower_than_its_answer_asks_for_nothing() {
+    let mut drive = Drive::new(&[A]);
+    drive.changed(3);
+    drive.value("x", 3);
+    drive.changed(3);
+    drive.check(&[ASK], &["own/forge/a=x"]);
+}
+
+#[test]
 fn an_older_value_is_not_used_and_said() {
     let mut drive = Drive::new(&[A]);
     drive.value("x", 3);
