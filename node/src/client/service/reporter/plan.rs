@@ -162,13 +162,17 @@ impl Book {
             self.failed.insert(task.module.clone());
             return None;
         }
-        if let Some(held) = self.held.get_mut(&task.place) {
-            let held = held.entry(task.module.clone()).or_default();
+        if let Some(modules) = self.held.get_mut(&task.place) {
+            let held = modules.entry(task.module.clone()).or_default();
             match &task.act {
                 Act::Put(value) | Act::Report(value) => {
                     held.insert(task.key.clone(), Digest::of(value));
                 }
                 Act::Delete | Act::Farewell(_) => drop(held.remove(&task.key)),
+            }
+            // A module of which nothing lies there any more is no stranger once it is forgotten.
+            if held.is_empty() {
+                modules.remove(&task.module);
             }
         }
         if matches!(task.act, Act::Farewell(_))
