@@ -178,13 +178,7 @@ impl Actor for Collections {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
         ctx.add_stream(self.world.collections.read());
-        let mut registry = self.world.registry.subscribe();
-        registry.mark_changed();
-        ctx.add_stream(futures::stream::unfold(registry, |mut registry| async move {
-            registry.changed().await.ok()?;
-            let view = registry.borrow_and_update().clone();
-            Some((view, registry))
-        }));
+        ctx.add_stream(self.world.registry_views());
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 
 use super::{
     lane::heard,
-    world::{ConfigValue, Topic, World},
+    world::{ConfigValue, Topic, World, take_over},
 };
 use crate::{
     check::Want,
@@ -453,16 +453,7 @@ impl StreamHandler<(Origin, u64, News)> for Values {
 
 impl StreamHandler<Vec<(String, Option<BTreeSet<Want>>)>> for Values {
     fn handle(&mut self, changed: Vec<(String, Option<BTreeSet<Want>>)>, ctx: &mut Self::Context) {
-        let mut told = Vec::new();
-        for (module, wants) in changed {
-            match wants {
-                Some(wants) => {
-                    told.push(module.clone());
-                    self.wants.insert(module, wants);
-                }
-                None => drop(self.wants.remove(&module)),
-            }
-        }
+        let told = take_over(&mut self.wants, changed);
         if self.world.registry.borrow().unknown.is_none() {
             self.follow_named(ctx);
         }

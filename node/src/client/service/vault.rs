@@ -17,7 +17,10 @@ use quartermaster_proto::mesh::{
 };
 use tokio::sync::mpsc;
 
-use super::{lane::heard, world::World};
+use super::{
+    lane::heard,
+    world::{World, take_over},
+};
 use crate::{
     check::Want,
     client::{
@@ -165,13 +168,7 @@ impl Actor for VaultAsker {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
         ctx.add_stream(self.world.secrets.read());
-        let mut registry = self.world.registry.subscribe();
-        registry.mark_changed();
-        ctx.add_stream(futures::stream::unfold(registry, |mut registry| async move {
-            registry.changed().await.ok()?;
-            let view = registry.borrow_and_update().clone();
-            Some((view, registry))
-        }));
+        ctx.add_stream(self.world.registry_views());
         ctx.add_stream(futures::stream::unfold(self.bus.connects(), |mut connects| async move {
             connects.changed().await.ok()?;
             Some((Back, connects))
@@ -213,16 +210,7 @@ impl StreamHandler<Vec<(String, Option<(u64, BTreeSet<SecretName>)>)>> for Vault
         changed: Vec<(String, Option<(u64, BTreeSet<SecretName>)>)>,
         ctx: &mut Self::Context,
     ) {
-        let mut told = Vec::new();
-        for (module, wants) in changed {
-            match wants {
-                Some(wants) => {
-                    told.push(module.clone());
-                    self.wants.insert(module, wants);
-                }
-                None => drop(self.wants.remove(&module)),
-            }
-        }
+        let told = take_over(&mut self.wants, changed);
         self.want(ctx);
         for module in told {
             for name in self.wants.get(&module).iter().flat_map(|(_, names)| names) {

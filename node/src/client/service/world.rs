@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::Stream;
 use quartermaster_proto::{
     mesh::{
         collect::Item,
@@ -154,7 +155,36 @@ impl fmt::Debug for World {
     }
 }
 
+/// Takes over what modules want now; answers the modules that want something, in the order in which they said so.
+pub(super) fn take_over<T>(
+    wants: &mut BTreeMap<String, T>,
+    changed: Vec<(String, Option<T>)>,
+) -> Vec<String> {
+    let mut told = Vec::new();
+    for (module, wanted) in changed {
+        match wanted {
+            Some(wanted) => {
+                told.push(module.clone());
+                wants.insert(module, wanted);
+            }
+            None => drop(wants.remove(&module)),
+        }
+    }
+    told
+}
+
 impl World {
+    /// The registry as it is, and again at every change of it.
+    pub(super) fn registry_views(&self) -> impl Stream<Item = RegistryView> + use<> {
+        let mut registry = self.registry.subscribe();
+        registry.mark_changed();
+        futures::stream::unfold(registry, |mut registry| async move {
+            registry.changed().await.ok()?;
+            let view = registry.borrow_and_update().clone();
+            Some((view, registry))
+        })
+    }
+
     pub(super) fn new(node: String, run: String, pace: u32, clock: Clock, metrics: NodeMetrics) -> Self {
         let unknown = RegistryView { unknown: Some(Why::NotLoaded), ..RegistryView::default() };
         Self {
