@@ -289,8 +289,18 @@ async fn complain(
 ) {
     let mut chunk = vec![0; CHUNK];
     loop {
-        let read = pipe.read(&mut chunk).await.unwrap_or(0);
+        let due = stderr.borrow().due().map(Instant::from_std);
+        // When a flood is followed by silence, what was not logged of it is told all the same.
+        let read = match due {
+            Some(due) => tokio::time::timeout_at(due, pipe.read(&mut chunk)).await,
+            None => Ok(pipe.read(&mut chunk).await),
+        };
         let now = Instant::now().into_std();
+        let Ok(read) = read else {
+            stderr.borrow_mut().tick(now, &mut said);
+            continue;
+        };
+        let read = read.unwrap_or(0);
         let bytes = chunk.get(..read).unwrap_or_default();
         if bytes.is_empty() {
             stderr.borrow_mut().finish(now, &mut said);

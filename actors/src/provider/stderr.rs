@@ -13,6 +13,7 @@ use crate::child::printable;
 const MAX_LINE: usize = 64 * 1024;
 /// The most lines a second that go to the log.
 const MAX_RATE: u32 = 1_000;
+const SECOND: Duration = Duration::from_secs(1);
 /// So many of the last lines are kept for errors.
 const TAIL: usize = 40;
 /// The most of one kept line, in characters.
@@ -68,6 +69,18 @@ impl Stderr {
         }
     }
 
+    /// When it is to be told what was not logged, though nothing more may come.
+    pub fn due(&self) -> Option<Instant> {
+        self.second.filter(|_| self.dropped > 0).and_then(|second| second.checked_add(SECOND))
+    }
+
+    /// Tells what was not logged, once its second is over.
+    pub fn tick(&mut self, now: Instant, say: &mut impl FnMut(Said)) {
+        if self.due().is_some_and(|due| now >= due) {
+            self.own_up(say);
+        }
+    }
+
     /// Nothing more comes.
     pub fn finish(&mut self, now: Instant, say: &mut impl FnMut(Said)) {
         while let Some(Ok(line)) = self.lines.finish() {
@@ -98,8 +111,7 @@ impl Stderr {
             self.tail.pop_front();
         }
         self.tail.push_back(text.chars().take(TAIL_LINE).collect());
-        let fresh =
-            self.second.is_none_or(|second| now.saturating_duration_since(second) >= Duration::from_secs(1));
+        let fresh = self.second.is_none_or(|second| now.saturating_duration_since(second) >= SECOND);
         if fresh {
             self.second = Some(now);
             self.in_second = 0;

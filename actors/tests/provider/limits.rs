@@ -78,6 +78,21 @@ serve(LOOSE, execute)
 }
 
 #[actix::test]
+async fn c61_what_was_not_logged_is_told_when_its_second_is_over_though_nothing_more_is_said() {
+    let text = r#"
+def execute(id, params):
+    sys.stderr.write("log line\n" * 20000); sys.stderr.flush()
+    ok(id)
+serve(LOOSE, execute)
+"#;
+    let Some(site) = provider(text) else { return };
+    let bench = site.run();
+    bench.act("1").await.unwrap();
+    eventually("told while it lives", || bench.has_fact("more lines not logged")).await;
+    bench.close().await;
+}
+
+#[actix::test]
 async fn b13_a_call_that_does_not_end_is_unknown_and_its_process_goes_with_its_children() {
     let text = r#"
 def execute(id, params):

@@ -159,10 +159,15 @@ impl Engine {
 
     /// Sends a request for writing without waiting for its answer.
     pub fn send(&self, module: &str, plan: Digest, files: Vec<FillFile>) -> UnixStream {
+        self.try_send(module, plan, files).unwrap()
+    }
+
+    /// The same, where it may be refused before all is written.
+    pub fn try_send(&self, module: &str, plan: Digest, files: Vec<FillFile>) -> std::io::Result<UnixStream> {
         let mut stream = UnixStream::connect(self.at("fill.sock")).unwrap();
         let write = Write { module: module.to_owned(), plan, revision: 7, files };
-        stream.write_all(&Request { id: 5, op: Op::Write(write) }.encode()).unwrap();
-        stream
+        stream.write_all(&Request { id: 5, op: Op::Write(write) }.encode())?;
+        Ok(stream)
     }
 
     /// Asks for files to be written; answers what is said.
