@@ -8,7 +8,7 @@ use quartermaster_node::engine::service::{self, EngineError, EngineMetrics, Sett
 use quartermaster_proto::mesh::accounts::Account;
 use quartermaster_proto::mesh::signature::PublicNkey;
 
-use super::numbers::{Numbers, NumbersError};
+use super::numbers::page;
 use super::serve::{Chain, serve};
 use crate::cli::LogArgs;
 use crate::cli::out::{Out, say};
@@ -94,16 +94,10 @@ pub fn engine(args: &EngineArgs, log: &LogArgs, out: &mut Out) -> Exit {
         },
         (None, None) => return Exit::Usage,
     };
-    let told = args.metrics.as_deref().map(|address| {
-        let metrics = EngineMetrics::new()?;
-        Ok::<_, NumbersError>((Numbers::bind(address, |registry| metrics.register(registry))?, metrics))
-    });
-    let (numbers, metrics) = match told.transpose() {
-        Ok(told) => told.unzip(),
-        Err(error) => {
-            say(&format!("error: {}\n", Chain(&error)));
-            return Exit::Unusable;
-        }
+    let (numbers, metrics) = match page(args.metrics.as_deref(), EngineMetrics::new, EngineMetrics::register)
+    {
+        Ok(page) => page,
+        Err(exit) => return exit,
     };
     let settings = Settings {
         node,

@@ -5,6 +5,10 @@ use std::net::TcpListener;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use prometheus::{Registry, TextEncoder};
 
+use super::serve::Chain;
+use crate::cli::out::say;
+use crate::exit::Exit;
+
 /// Threads that answer; there is one asker.
 const WORKERS: usize = 1;
 /// Most connections at once.
@@ -31,6 +35,28 @@ pub(super) enum NumbersError {
     /// Two numbers have one name.
     #[error("the numbers cannot be told")]
     Register(#[from] prometheus::Error),
+}
+
+/// What a program counts, and the page that tells it where an address is given; without one nothing is counted.
+///
+/// # Errors
+/// What is in the way has been said; the program is to end with this code.
+pub(super) fn page<M>(
+    address: Option<&str>,
+    new: impl FnOnce() -> Result<M, prometheus::Error>,
+    register: impl FnOnce(&M, &Registry) -> Result<(), prometheus::Error>,
+) -> Result<(Option<Numbers>, Option<M>), Exit> {
+    let Some(address) = address else { return Ok((None, None)) };
+    let told = new().map_err(NumbersError::from).and_then(|metrics| {
+        Numbers::bind(address, |registry| register(&metrics, registry)).map(|numbers| (numbers, metrics))
+    });
+    match told {
+        Ok((numbers, metrics)) => Ok((Some(numbers), Some(metrics))),
+        Err(error) => {
+            say(&format!("error: {}\n", Chain(&error)));
+            Err(Exit::Unusable)
+        }
+    }
 }
 
 impl Numbers {

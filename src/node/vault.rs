@@ -15,7 +15,7 @@ use quartermaster_proto::mesh::signature::PublicNkey;
 use quartermaster_proto::mesh::vault::MAX_VALUE;
 use zeroize::Zeroizing;
 
-use super::numbers::{Numbers, NumbersError};
+use super::numbers::page;
 use super::serve::{Chain, serve};
 use super::vault_kv::{KvArgs, handed};
 use crate::cli::LogArgs;
@@ -165,16 +165,9 @@ pub fn vault(args: &VaultArgs, log: &LogArgs, out: &mut Out) -> Exit {
 
 fn run(args: &VaultArgs, log: &LogArgs) -> Exit {
     let Some(servers) = args.servers.clone() else { return Exit::Usage };
-    let told = args.metrics.as_deref().map(|address| {
-        let metrics = VaultMetrics::new()?;
-        Ok::<_, NumbersError>((Numbers::bind(address, |registry| metrics.register(registry))?, metrics))
-    });
-    let (numbers, metrics) = match told.transpose() {
-        Ok(told) => told.unzip(),
-        Err(error) => {
-            say(&format!("error: {}\n", Chain(&error)));
-            return Exit::Unusable;
-        }
+    let (numbers, metrics) = match page(args.metrics.as_deref(), VaultMetrics::new, VaultMetrics::register) {
+        Ok(page) => page,
+        Err(exit) => return exit,
     };
     let settings = Settings {
         store: args.store.store.clone(),
