@@ -1,7 +1,9 @@
 //! Secrets that can be told apart from everything else, and the forms in which they might be found again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
+use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
@@ -32,18 +34,24 @@ impl Canaries {
         self.bytes(what, secret);
     }
 
-    /// Fails when one of the outputs holds one of the secrets, in any form.
+    /// Fails when one of the outputs holds one of the secrets, in any form. All are looked for at once, in one pass over each output.
     pub fn assert_unseen(&self, outputs: &BTreeMap<String, Vec<u8>>) {
+        let known: Vec<(String, Vec<u8>)> = self
+            .0
+            .iter()
+            .flat_map(|(what, secret)| {
+                forms(secret).into_iter().map(move |(form, wanted)| (format!("{what}, {form}"), wanted))
+            })
+            .collect();
+        let search = AhoCorasick::new(known.iter().map(|(_, wanted)| wanted)).unwrap();
         let mut found = Vec::new();
-        for (what, secret) in &self.0 {
-            for (form, wanted) in forms(secret) {
-                for (output, bytes) in outputs {
-                    if let Some(at) = position(bytes, &wanted) {
-                        found.push(format!(
-                            "{what} is in {output}, {form}: {}",
-                            around(bytes, at, wanted.len())
-                        ));
-                    }
+        for (output, bytes) in outputs {
+            let mut told = BTreeSet::new();
+            // Also one that begins within another.
+            for hit in search.find_overlapping_iter(bytes) {
+                let what = &known[hit.pattern().as_usize()].0;
+                if told.insert(what) {
+                    found.push(format!("{what} is in {output}: {}", around(bytes, hit.range())));
                 }
             }
         }
@@ -73,13 +81,9 @@ fn forms(secret: &[u8]) -> Vec<(String, Vec<u8>)> {
     forms
 }
 
-fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
-}
-
-fn around(bytes: &[u8], at: usize, length: usize) -> String {
-    let end = bytes.len().min(at + length + 60);
-    String::from_utf8_lossy(&bytes[at.saturating_sub(160)..end]).into_owned()
+fn around(bytes: &[u8], at: Range<usize>) -> String {
+    let end = bytes.len().min(at.end + 60);
+    String::from_utf8_lossy(&bytes[at.start.saturating_sub(160)..end]).into_owned()
 }
 
 #[test]
@@ -98,4 +102,18 @@ fn a_secret_is_found_in_every_form() {
         assert!(found.is_err(), "not found in {form}");
     }
     canaries.assert_unseen(&BTreeMap::from([("there".to_owned(), b"nothing".to_vec())]));
+}
+
+#[test]
+fn every_secret_is_named_also_one_that_begins_within_another() {
+    let mut canaries = Canaries::default();
+    for (what, secret) in [("first", "one two three"), ("second", "two three four"), ("third", "three")] {
+        canaries.bytes(what, secret.as_bytes());
+    }
+    let outputs = BTreeMap::from([("there".to_owned(), b"(one two three four)".to_vec())]);
+    let found = std::panic::catch_unwind(|| canaries.assert_unseen(&outputs)).unwrap_err();
+    let found = found.downcast_ref::<String>().unwrap();
+    for what in ["first, plain is in there", "second, plain is in there", "third, plain is in there"] {
+        assert!(found.contains(what), "{found}");
+    }
 }
