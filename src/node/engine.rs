@@ -7,6 +7,7 @@ use quartermaster_node::client::bus::BusSettings;
 use quartermaster_node::engine::service::{self, EngineError, EngineMetrics, Settings, Source, Status};
 use quartermaster_proto::mesh::accounts::Account;
 use quartermaster_proto::mesh::signature::PublicNkey;
+use serde_json::json;
 
 use super::numbers::page;
 use super::serve::{Chain, serve};
@@ -132,11 +133,21 @@ fn status(state: &Path, json: bool, out: &mut Out) -> Exit {
         }
     };
     if json {
-        out.text(&format!("{}\n", serde_json::to_string(&status).unwrap_or_default()));
+        out.text(&format!("{}\n", for_scripts(&status)));
         return Exit::Success;
     }
     out.text(&for_people(&status));
     Exit::Success
+}
+
+/// The same and no less than people are shown.
+fn for_scripts(status: &Status) -> serde_json::Value {
+    let removed: Vec<_> = status
+        .removed
+        .iter()
+        .map(|(path, module, how)| json!({"path": path, "module": module, "how": how}))
+        .collect();
+    json!({"node": status.node, "modules": status.modules, "removed": removed})
 }
 
 fn for_people(status: &Status) -> String {
@@ -184,6 +195,12 @@ mod tests {
             for_people(&status),
             "engine of web1\n  forge: declared, 1 files, 1 programs to be told\n    /etc/forge/app.ini\n  removed: \
              /etc/old (hub)\n"
+        );
+        let module = json!({"revision": 0, "declared": true, "readable": true, "files": ["/etc/forge/app.ini"], "owed": 1});
+        let removed = json!([{"path": "/etc/old", "module": "hub", "how": "removed"}]);
+        assert_eq!(
+            for_scripts(&status),
+            json!({"node": "web1", "modules": {"forge": module}, "removed": removed})
         );
     }
 }

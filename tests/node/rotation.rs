@@ -3,18 +3,21 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
-use quartermaster_node::vault::service::AdminRequest;
+use quartermaster_node::vault::Value;
+use quartermaster_node::vault::service::{AdminRequest, AdminValue};
 use quartermaster_proto::mesh::key;
 use quartermaster_proto::mesh::plan::Digest;
 use quartermaster_proto::mesh::vault::{PutReply, SecretChanged};
 use quartermaster_proto::time::WallClock;
 use rustix::process::Signal;
 use serde_json::json;
+use zeroize::Zeroizing;
 
-use crate::support::{Options, Site, eventually};
+use crate::support::{Options, Site, eventually, eventually_async};
 
 /// Waits until the file holds something else, and answers it.
 async fn changed(site: &Site, file: &str, before: &str) -> String {
@@ -64,9 +67,21 @@ async fn t23_a_rotation_reaches_its_file_and_nothing_else() {
     site.check_secrets();
 }
 
-/// T24: a rotation is not missed by a client that was cut off, and ten of them cost one or two restarts.
+/// The digest of a file on the disk, as reports of files with a secret have it.
+fn digest_of(site: &Site, file: &str) -> String {
+    let run = Command::new(env!("CARGO_BIN_EXE_quartermaster"))
+        .args(["node", "digest"])
+        .arg(site.web1().path(file))
+        .arg("--state")
+        .arg(site.web1().state())
+        .output()
+        .unwrap();
+    String::from_utf8(run.stdout).unwrap().trim().to_owned()
+}
+
+/// T24: a rotation is not missed by a client that was cut off.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn t24_a_rotation_is_not_missed_and_ten_are_taken_together() {
+async fn t24_a_rotation_is_not_missed_by_a_client_that_was_cut_off() {
     let Some(mut site) = Site::running(&["web1"], 1).await else { return };
     site.store("own/forge/pw", b"t24-secret");
     let tell = json!({"on-change": {"command": [site.web1().teller("tell")]}});
@@ -83,17 +98,49 @@ async fn t24_a_rotation_is_not_missed_and_ten_are_taken_together() {
     let second = changed(&site, "a", "t24-secret").await;
     site.canary.watch("rotated", second.as_bytes());
     eventually("its program is told", || (site.web1().told("tell") == 2).then_some(())).await;
-
-    for _ in 0..10 {
-        site.admin(&AdminRequest::Rotate { name: "own/forge/pw".to_owned(), random: 32 });
-    }
-    site.store("own/forge/pw", b"t24-the-last");
-    site.web1().holds("a", "t24-the-last").await;
-    eventually("its program is told", || (site.web1().told("tell") > 2).then_some(())).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let told = site.web1().told("tell") - 2;
-    assert!((1..=3).contains(&told), "told {told} times for eleven changes");
     site.check_secrets();
+}
+
+/// T24: ten rotations in a second, all over it, end with the last value and cost one restart or two.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t24_ten_rotations_in_a_second_are_one_restart_or_two() {
+    let Some(mut site) = Site::running(&["web1"], 1).await else { return };
+    site.store("own/forge/pw", b"t24-secret");
+    let tell = json!({"on-change": {"command": [site.web1().teller("tell")]}});
+    site.assign(&site.web1().module("forge").file_with("a", "${secret:pw}", tell).secret("pw")).await;
+    site.says("web1", "forge", "applied a=written").await;
+    // A machine that is too busy to rotate ten times in a second tries again.
+    for attempt in 0..20 {
+        let before = site.web1().told("tell");
+        let began = Instant::now();
+        let mut last = String::new();
+        for change in 0..10 {
+            last = format!("t24-value-{attempt}-{change}");
+            site.canary.watch("rotated", last.as_bytes());
+            let value = AdminValue(Value::new(Zeroizing::new(last.clone().into_bytes())));
+            site.admin(&AdminRequest::Set { name: "own/forge/pw".to_owned(), value });
+            if change < 9 {
+                // Not to wait for anything: this is what happens.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        let is_in_a_second = began.elapsed() < Duration::from_secs(1);
+        site.web1().holds("a", &last).await;
+        // What is reported is written and told, so after the last value nothing more comes.
+        let digest = digest_of(&site, "a");
+        eventually_async(true, || async {
+            let report = site.report("web1", "forge").await.unwrap();
+            report["files"][0]["digest"] == json!(digest)
+        })
+        .await;
+        if is_in_a_second {
+            let told = site.web1().told("tell") - before;
+            assert!((1..=2).contains(&told), "told {told} times of ten changes");
+            site.check_secrets();
+            return;
+        }
+    }
+    panic!("ten rotations never took less than a second");
 }
 
 /// T25: an answer that is older than what is held is not used, and said.

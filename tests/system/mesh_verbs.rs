@@ -178,6 +178,55 @@ fn a_module_goes_from_the_catalogue_to_a_machine() {
     operator.fails("unassign web1 web", 1, "web is not assigned to web1");
 }
 
+/// What is printed for scripts by the verbs that change something.
+#[test]
+fn verbs_say_for_scripts_what_they_did() {
+    let mut operator = Operator::new();
+    operator.done("init");
+    operator.done("node add web1");
+    operator.done("node add db1 --provider db");
+    let Some(broker) = operator.options().start() else { return };
+    operator.servers = Some(broker.url());
+    operator.done("init");
+    operator.module("web", WEB, "a");
+    operator.module("db", DB, "${consumers:sql}");
+    operator.done("assign db1 db --module catalogue/db/module.json --templates catalogue/db/templates");
+    operator.done("assign web1 web --module catalogue/web/module.json --templates catalogue/web/templates");
+    // As JSON on one line, but for the revision, which must be a number.
+    let said = |line: &str, code: i32| {
+        let (out, _) = operator.ends(&format!("{line} --json"), code);
+        assert_eq!(out.lines().count(), 1, "{out}");
+        let mut said: Value = serde_json::from_str(&out).unwrap();
+        let revision = said.as_object_mut().unwrap().remove("revision").unwrap();
+        assert_eq!(revision.is_u64(), code == 0, "{out}");
+        said
+    };
+    let big = "123456789012345678901234567890";
+    let (out, _) = operator.ends(&format!("config set web1 web port {big} --json"), 0);
+    assert!(
+        out.starts_with(&format!(r#"{{"node":"web1","module":"web","key":"port","value":{big},"#)),
+        "{out}"
+    );
+    let value = |value: Value| json!({"node": "web1", "module": "web", "key": "title", "value": value});
+    assert_eq!(said("config set web1 web title ours", 0), value(json!("ours")));
+    assert_eq!(said("config unset web1 web title", 0), value(Value::Null));
+    let bound = |state: &str| {
+        json!({
+            "node": "web1", "module": "web", "provision": "sql", "local": null, "state": state, "provider": "db",
+            "account": "provider.db1.db",
+        })
+    };
+    let entry = r#"{"state":"bound","values":{"host":"db1.example"}}"#;
+    assert_eq!(said(&format!("bind web1 web sql {entry}"), 0), bound("bound"));
+    assert_eq!(said("bind web1 web sql --refuse full", 0), bound("refused"));
+    assert_eq!(said("bind web1 web sql --remove", 0), bound("unbound"));
+    let shown = operator.json("show");
+    assert_eq!(shown["modules"][1]["state"], "not heard of", "{shown}");
+    let gone = |removed: bool| json!({"node": "web1", "module": "web", "removed": removed});
+    assert_eq!(said("unassign web1 web", 0), gone(true));
+    assert_eq!(said("unassign web1 web", 1), gone(false));
+}
+
 /// Where `node rotate` and `remove` gave the broker other keys, the old ones open nothing any more.
 #[test]
 fn a_machine_that_is_shut_out_stays_out() {

@@ -79,6 +79,8 @@ struct Entry {
     revision: u64,
     /// What was told last.
     told: Option<Found>,
+    /// What was held when nobody wanted it any more; serves who wants it next only where the vault gives no answer.
+    earlier: Option<Found>,
     /// The highest version that was ever held.
     version: Option<u64>,
     open: bool,
@@ -118,7 +120,7 @@ impl Asking {
                         self.enqueue(&name);
                     } else {
                         // What is held is no longer good for who wants it next.
-                        entry.told = None;
+                        (entry.told, entry.earlier) = (None, None);
                     }
                 }
             }
@@ -165,7 +167,10 @@ impl Asking {
             let is_newer_plan = *revision > entry.revision;
             entry.revision = entry.revision.max(*revision);
             // A refusal may have been about the older plan. What is held is not asked for again, unless nobody wanted it for a while:
-            // the vault tells only those who may have a value that it changed.
+            // the vault tells only those who may have a value that it changed, so what is held may be an older one by now.
+            if is_newly_wanted && matches!(entry.told, Some(Found::Here(_))) {
+                entry.earlier = entry.told.take();
+            }
             let is_refused = matches!(entry.told, Some(Found::Refused { .. }));
             let is_worth_it = is_newly_wanted || (is_refused && is_newer_plan);
             match (is_worth_it, entry.open) {
@@ -213,7 +218,7 @@ impl Asking {
             Answer::Value(value, version) => {
                 if let Some(held) = entry.version.filter(|held| version < *held) {
                     effects.push(AskingEffect::Older { name: name.clone(), version, held });
-                    (None, None)
+                    (entry.earlier.take(), None)
                 } else {
                     entry.version = Some(version);
                     (Some(Found::Here(Stored::Secret(value))), None)
@@ -228,9 +233,12 @@ impl Asking {
             Answer::Nothing => {
                 // The value that is held serves on.
                 let is_held = matches!(entry.told, Some(Found::Here(_)));
-                ((!is_held).then_some(Found::Missing(Why::NoAnswer)), Some(Backoff::NO_ANSWER))
+                let earlier = entry.earlier.take();
+                let found = earlier.or_else(|| (!is_held).then_some(Found::Missing(Why::NoAnswer)));
+                (found, Some(Backoff::NO_ANSWER))
             }
         };
+        entry.earlier = None;
         entry.due = backoff.map(|backoff| now.mono + backoff.delay(entry.failed, &mut self.jitter));
         entry.failed = if backoff.is_some() { entry.failed + 1 } else { 0 };
         if let Some(found) = found

@@ -10,7 +10,7 @@ use quartermaster_proto::{
         collect::Item,
         fill::Write,
         plan::{Digest, Plan, Planned},
-        report::{Outcome, Why},
+        report::{Outcome, ProgramResult, Why},
     },
     text::escape_bounded,
     time::WallClock,
@@ -371,6 +371,7 @@ impl ModuleCore {
     }
 
     fn engine(&mut self, now: Moment, id: u64, answer: &EngineAnswer, effects: &mut Effects) {
+        let mut is_told = false;
         let ended = match answer {
             EngineAnswer::Written(written) => self.writing.written(id, written),
             EngineAnswer::Failed(failure) => self.writing.failed(id, failure),
@@ -380,6 +381,10 @@ impl ModuleCore {
             Ended::Stale => return,
             Ended::Applied(files, programs) => {
                 self.state = State::Applied;
+                if programs.iter().any(|program| program.result == ProgramResult::Done) {
+                    self.settle.told(now.mono);
+                    is_told = true;
+                }
                 self.say(now, Outcome::Applied { files, programs }, effects);
             }
             Ended::Failed => {
@@ -397,7 +402,8 @@ impl ModuleCore {
         }
         if self.writing.dirty {
             self.writing.dirty = false;
-            self.look(now, effects);
+            // What moved while the program was told waits with what moves now.
+            if is_told { self.look_soon(now, false, effects) } else { self.look(now, effects) }
         }
     }
 

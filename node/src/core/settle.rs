@@ -12,6 +12,8 @@ const BURST_OF_MANY: Duration = Duration::from_millis(200);
 const AT_MOST: Duration = Duration::from_secs(1);
 /// How long nothing must have been acted on for a time to be quiet.
 const QUIET: Duration = Duration::from_secs(1);
+/// A program that was told is not told of further changes any sooner: so often at most is it restarted.
+const BETWEEN_TELLINGS: Duration = Duration::from_secs(1);
 
 /// Changes that wait.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +21,7 @@ pub(super) struct Settle {
     first: Option<Duration>,
     due: Option<Duration>,
     acted: Option<Duration>,
+    told: Option<Duration>,
 }
 
 impl Settle {
@@ -32,9 +35,15 @@ impl Settle {
         };
         let first = *self.first.get_or_insert(now);
         let due = (now + wait).min(first + AT_MOST);
+        let due = self.told.map_or(due, |told| due.max(told + BETWEEN_TELLINGS));
         let due = self.due.map_or(due, |before| if is_quiet { before } else { due.max(before) });
         self.due = Some(due);
         due
+    }
+
+    /// A program was told of what is written.
+    pub const fn told(&mut self, now: Duration) {
+        self.told = Some(now);
     }
 
     /// True when what waits is due.
@@ -45,7 +54,7 @@ impl Settle {
     /// Everything was looked at; nothing waits any more.
     pub fn looked(&mut self, now: Duration) {
         let acted = if self.due.is_some() { Some(now) } else { self.acted };
-        *self = Self { first: None, due: None, acted };
+        *self = Self { first: None, due: None, acted, told: self.told };
     }
 }
 
@@ -68,20 +77,41 @@ mod tests {
         assert!(!settle.is_due(ms(9_000)), "nothing waits any more");
     }
 
-    #[test]
-    fn ten_changes_in_a_second_are_acted_on_twice() {
+    /// Acts on changes at these times and tells a program each time; when it was told.
+    fn tellings(changes: &[u64]) -> Vec<u64> {
         let mut settle = Settle::default();
-        let mut acted = 0;
-        for now in 0..3_000 {
-            if now < 1_000 && now % 100 == 0 {
+        let mut told = Vec::new();
+        for now in 0..4_000 {
+            if changes.contains(&now) {
                 settle.changed(ms(now), false);
             }
             if settle.is_due(ms(now)) {
                 settle.looked(ms(now));
-                acted += 1;
+                settle.told(ms(now));
+                told.push(now);
             }
         }
-        assert_eq!(acted, 2);
+        told
+    }
+
+    #[test]
+    fn a_program_is_told_twice_of_all_changes_of_a_second() {
+        // However they lie in it: close together, evenly, with gaps.
+        let changes = |step: u64| (0..10).map(|change| change * step).collect::<Vec<_>>();
+        for step in [1, 50, 100, 101, 110] {
+            assert_eq!(tellings(&changes(step)).len(), 2, "{step} ms between");
+        }
+        assert_eq!(tellings(&[0, 1, 300, 301, 600, 601, 900, 901, 950, 999]), [10, 1_099]);
+        assert_eq!(tellings(&[0, 500, 1_600]), [10, 1_010, 2_010], "and of a later one in time");
+        assert_eq!(tellings(&[0, 2_500]), [10, 2_510], "after a quiet time at once");
+    }
+
+    #[test]
+    fn where_no_program_is_told_a_change_waits_for_the_burst_alone() {
+        let mut settle = Settle::default();
+        settle.changed(ms(0), false);
+        settle.looked(ms(10));
+        assert_eq!(settle.changed(ms(300), false), ms(400));
     }
 
     #[test]

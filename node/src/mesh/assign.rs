@@ -98,18 +98,18 @@ pub async fn assign_unchecked(
     put(bus, key::ASSIGNMENTS, &own, value, Some(signer), Before::Any).await
 }
 
-/// Takes a module off a machine; false when it was not there.
+/// Takes a module off a machine; the mirror's revision of that, or none when it was not there.
 ///
 /// # Errors
 /// It is not stored.
-pub async fn unassign(bus: &Bus, node: &str, module: &str) -> Result<bool, MeshError> {
+pub async fn unassign(bus: &Bus, node: &str, module: &str) -> Result<Option<u64>, MeshError> {
     names(node, module)?;
     let own = key::module_key(node, module)?;
     let there = rows(bus, key::ASSIGNMENTS, &own).await?;
     if !there.iter().any(|row| row.value.is_some()) {
-        return Ok(false);
+        return Ok(None);
     }
-    delete(bus, key::ASSIGNMENTS, &own).await.map(|_| true)
+    delete(bus, key::ASSIGNMENTS, &own).await.map(Some)
 }
 
 async fn checked(bus: &Bus, order: &Order, file: &ModuleFile) -> Result<Plan, MeshError> {

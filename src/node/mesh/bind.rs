@@ -4,8 +4,9 @@ use quartermaster_node::mesh::{Binding, MeshError, Selection, Site, bind as serv
 use quartermaster_proto::mesh::accounts::Account;
 use quartermaster_proto::mesh::bound::Bound;
 use quartermaster_proto::mesh::plan::ProvisionPlan;
+use serde_json::json;
 
-use super::place::{SiteArgs, clean, work};
+use super::place::{SiteArgs, clean, json as print, work};
 use crate::cli::out::Out;
 use crate::exit::Exit;
 
@@ -39,6 +40,9 @@ pub struct BindArgs {
     /// The provider's machine [default: the one the plan names, or the only one that has the provider's account]
     #[arg(long, value_name = "NODE")]
     at: Option<String>,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn bind(place: &SiteArgs, args: &BindArgs, out: &mut Out) -> Exit {
@@ -61,13 +65,21 @@ pub(super) fn bind(place: &SiteArgs, args: &BindArgs, out: &mut Out) -> Exit {
             provision: &args.provision,
             local: args.local.as_deref(),
         };
-        let what = if let Some(entry) = &entry {
-            serve(&bus, &binding, entry).await?;
-            if matches!(entry, Bound::Refused { .. }) { "refused" } else { "bound" }
-        } else {
-            unbind(&bus, &binding).await?;
-            "unbound"
+        let (what, revision) = match &entry {
+            Some(entry @ Bound::Refused { .. }) => ("refused", serve(&bus, &binding, entry).await?),
+            Some(entry) => ("bound", serve(&bus, &binding, entry).await?),
+            None => ("unbound", unbind(&bus, &binding).await?),
         };
+        if args.json {
+            print(
+                out,
+                &json!({
+                    "node": args.node, "module": args.module, "provision": args.provision, "local": args.local,
+                    "state": what, "provider": provider, "account": account.name(), "revision": revision,
+                }),
+            );
+            return Ok(Exit::Success);
+        }
         out.text(&format!(
             "{} of {} on {} is {what}, as {}\n",
             clean(&args.provision),

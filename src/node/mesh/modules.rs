@@ -65,6 +65,9 @@ pub struct UnassignArgs {
     /// The module
     #[arg(value_name = "MODULE")]
     module: String,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Reads `KIND.NAME=VALUE`; what is no JSON is a string.
@@ -250,14 +253,22 @@ pub(super) fn unassign(place: &SiteArgs, args: &UnassignArgs, out: &mut Out) -> 
     work(async {
         let site = place.open()?;
         let bus = place.connect(&site, &Account::Controller).await?;
+        let revision = take_off(&bus, &args.node, &args.module).await?;
         let (node, module) = (clean(&args.node), clean(&args.module));
-        if take_off(&bus, &args.node, &args.module).await? {
+        if args.json {
+            let is_removed = revision.is_some();
+            print(
+                out,
+                &json!({"node": args.node, "module": args.module, "removed": is_removed, "revision": revision}),
+            );
+        } else if revision.is_some() {
             out.text(&format!("{module} is taken off {node}\n"));
-            Ok(Exit::Success)
-        } else {
-            say(&format!("error: {module} is not assigned to {node}\n"));
-            Ok(Exit::Failure)
         }
+        if revision.is_some() {
+            return Ok(Exit::Success);
+        }
+        say(&format!("error: {module} is not assigned to {node}\n"));
+        Ok(Exit::Failure)
     })
 }
 

@@ -70,9 +70,12 @@ fn module(placed: &Placed, needs: &[Need]) -> Value {
         .collect();
     // What is assigned, as it lies in the mirror.
     let assigned: Value = serde_json::from_slice(&assignment.encode()).unwrap_or_default();
+    let (state, what) = standing(placed);
     json!({
         "node": assignment.node,
         "module": assignment.module,
+        "state": state,
+        "what": what,
         "serial": assignment.serial,
         "revision": placed.revision,
         "disbelieved": placed.disbelieved,
@@ -243,5 +246,9 @@ mod tests {
         let shown = module(&with_plan(), &[need]);
         assert_eq!(shown["needs"].as_array().unwrap().len(), 1);
         assert_eq!(shown["provisioning"]["files"][0]["path"], "/etc/a");
+        assert_eq!(
+            (&shown["state"], &shown["what"]),
+            (&json!("not heard of"), &json!("its client has said nothing yet"))
+        );
     }
 }

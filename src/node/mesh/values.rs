@@ -19,12 +19,18 @@ pub enum ConfigCommand {
         /// The value as JSON; anything else is a string
         #[arg(value_name = "JSON", allow_hyphen_values = true)]
         value: String,
+        /// Print what was done as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Take a value away
     Unset {
         /// Whose value.
         #[command(flatten)]
         whose: Whose,
+        /// Print what was done as JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -42,8 +48,19 @@ pub struct Whose {
     key: String,
 }
 
+/// What was done, for scripts.
+#[derive(serde::Serialize)]
+struct Done<'a> {
+    node: &'a str,
+    module: &'a str,
+    key: &'a str,
+    /// As it is stored, with every digit; null where it was taken away.
+    value: Option<&'a Json>,
+    revision: u64,
+}
+
 pub(super) fn config(place: &SiteArgs, command: &ConfigCommand, out: &mut Out) -> Exit {
-    let (ConfigCommand::Set { whose, .. } | ConfigCommand::Unset { whose }) = command;
+    let (ConfigCommand::Set { whose, json, .. } | ConfigCommand::Unset { whose, json }) = command;
     let Whose { node, module, key } = whose;
     let value = match command {
         ConfigCommand::Set { value, .. } => {
@@ -60,13 +77,16 @@ pub(super) fn config(place: &SiteArgs, command: &ConfigCommand, out: &mut Out) -
     work(async {
         let site = place.open()?;
         let bus = place.connect(&site, &Account::Config).await?;
-        let shown = format!("{} of {} on {}", clean(key), clean(module), clean(node));
-        if let Some(value) = &value {
-            set_config(&bus, node, module, key, value).await?;
-            out.text(&format!("{shown} is set\n"));
+        let revision = match &value {
+            Some(value) => set_config(&bus, node, module, key, value).await?,
+            None => unset_config(&bus, node, module, key).await?,
+        };
+        if *json {
+            let done = Done { node, module, key, value: value.as_ref(), revision };
+            out.text(&format!("{}\n", serde_json::to_string(&done).unwrap_or_default()));
         } else {
-            unset_config(&bus, node, module, key).await?;
-            out.text(&format!("{shown} is unset\n"));
+            let what = if value.is_some() { "set" } else { "unset" };
+            out.text(&format!("{} of {} on {} is {what}\n", clean(key), clean(module), clean(node)));
         }
         Ok(Exit::Success)
     })
