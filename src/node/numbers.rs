@@ -75,6 +75,10 @@ impl Numbers {
     /// Begins to tell, on the current actix system and until it ends; `refresh` is called before each answer.
     pub(super) fn tell(self, refresh: impl Fn() + Clone + Send + 'static) {
         let Self { registry, listener } = self;
+        // Also of use where the port was left to the system.
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!(%address, "numbers are told");
+        }
         let server = HttpServer::new(move || {
             let (registry, refresh) = (registry.clone(), refresh.clone());
             App::new().route(

@@ -14,6 +14,7 @@ mod consumers;
 mod filling;
 mod forged;
 mod killed;
+mod numbers;
 mod outage;
 mod places;
 mod rights;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use quartermaster_proto::mesh::accounts::Account;
 use serde_json::Value;
 
-use super::{Module, Program, eventually};
+use super::{ANY_PORT, Module, Program, eventually};
 
 /// A machine.
 pub struct Machine {
@@ -112,6 +112,7 @@ impl Machine {
             ("--servers", self.servers.clone()),
             ("--credentials", text(&self.credentials(&account))),
             ("--pin", self.pin.clone()),
+            ("--metrics", ANY_PORT.to_owned()),
         ];
         // The script's own shell becomes the engine, in a mount namespace of its own where something is mounted for it.
         let before = match &self.engine_in {
@@ -142,6 +143,7 @@ impl Machine {
             ("--servers", self.servers.clone()),
             ("--credentials", text(&self.credentials(&self.account()))),
             ("--pin", self.pin.clone()),
+            ("--metrics", ANY_PORT.to_owned()),
         ];
         let mut arguments = flat(&arguments);
         arguments.push("--allow-root".to_owned());

@@ -4,6 +4,9 @@
 /// The name of a file into which a test's own command copies what it was told about.
 pub const COPIED: &str = "copied-by-the-test";
 
+/// Where each program tells its numbers: wherever there is a free port.
+const ANY_PORT: &str = "127.0.0.1:0";
+
 mod archive;
 mod broker;
 mod bus;
@@ -11,6 +14,7 @@ mod canary;
 mod machine;
 mod module;
 mod program;
+mod shown;
 mod site;
 mod tap;
 mod wait;

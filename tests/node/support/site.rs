@@ -20,7 +20,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::bus::{Bus, SEED};
-use super::{Broker, Canary, Machine, Module, Program, Tap, eventually, eventually_async};
+use super::{ANY_PORT, Broker, Canary, Machine, Module, Program, Tap, eventually, eventually_async};
 
 /// What a site begins with.
 #[derive(Debug, Clone)]
@@ -293,6 +293,7 @@ impl Site {
         if self.at("rules").exists() {
             arguments.extend(["--rules".to_owned(), text("rules")]);
         }
+        arguments.extend(["--metrics".to_owned(), ANY_PORT.to_owned()]);
         arguments.extend(["--pin".to_owned(), Self::pin()]);
         let _ = fs::remove_file(self.at("vault.sock"));
         let mut vault = Program::quartermaster("vault", &arguments, &[], self.dir.path());
@@ -390,12 +391,14 @@ impl Site {
             .collect()
     }
 
+    /// Every program that was started and not killed.
+    pub fn programs(&self) -> Vec<&Program> {
+        let machines = self.machines.iter().flat_map(|machine| machine.engine.iter().chain(&machine.client));
+        self.vault.iter().chain(machines).collect()
+    }
+
     /// Fails when a secret is anywhere but in the files of the machines it was written to.
     pub fn check_secrets(&self) {
-        let mut programs: Vec<&Program> = self.vault.iter().collect();
-        for machine in &self.machines {
-            programs.extend(machine.engine.iter().chain(&machine.client));
-        }
-        self.canary.check(self.dir.path(), &self.tap, &programs);
+        self.canary.check(self.dir.path(), &self.tap, &self.programs(), self.told());
     }
 }
