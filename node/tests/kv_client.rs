@@ -1,15 +1,20 @@
-//! The key-value store as the vault meets it: a small one that answers as recorded, and a real one where there is one.
+//! The key-value store as the vault meets it: a small one that answers as recorded, HashiCorp Vault's own core with `QM_KV_LAB=1`, and
+//! one that is named with `QM_KV_ADDRESS` and `QM_KV_TOKEN`.
 
 #![cfg(test)]
 
-use std::{fs, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use quartermaster_node::vault::{
     Value,
     kv::{KvAuth, KvClient, KvError, KvSettings, Read, Stored},
 };
 use serde_json::json;
-use support::kv::{FakeKv, ROLE, SECRET_ID, TOKEN, private};
+use support::{
+    kv::{FakeKv, ROLE, SECRET_ID, TOKEN, private},
+    kv_lab::{KvLab, MOUNT},
+    web::fixture,
+};
 use zeroize::Zeroizing;
 
 mod support;
@@ -84,6 +89,116 @@ async fn a_real_store_does_what_a_store_does() {
     let folder = tempfile::tempdir().unwrap();
     let auth = KvAuth::Token { file: private(folder.path(), "token", &token) };
     contract(KvSettings::new(address, "secret".to_owned(), auth)).await;
+}
+
+/// With a token of the policy that docs/node.md names, then by `AppRole`, then over TLS.
+#[tokio::test]
+async fn hashicorp_vault_does_what_a_store_does() {
+    let Some(lab) = KvLab::start(&[fixture("server.pem"), fixture("server.key")]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let token = KvAuth::Token { file: private(folder.path(), "token", &lab.token("1h")) };
+    contract(KvSettings::new(lab.address.clone(), MOUNT.to_owned(), token.clone())).await;
+    let secret = private(folder.path(), "secret-id", &lab.secret_id_of("1h"));
+    contract(KvSettings::new(lab.address.clone(), MOUNT.to_owned(), role(&lab, "1h", secret))).await;
+    let tls = KvSettings::new(lab.tls.clone().unwrap(), MOUNT.to_owned(), token);
+    contract(KvSettings { ca: Some(fixture("ca.pem")), ..tls }).await;
+}
+
+fn role(lab: &KvLab, life: &str, secret: PathBuf) -> KvAuth {
+    KvAuth::AppRole { mount: "approle".to_owned(), role: lab.role(life), secret }
+}
+
+/// A value that is there is never taken for absent, nor the vault for refused, whenever the store is sealed between two requests or
+/// in the middle of one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hashicorp_vault_that_is_sealed_in_use_is_silent_and_heals() {
+    let Some(lab) = KvLab::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    lab.write(NAME, "kept");
+    let token = KvAuth::Token { file: private(folder.path(), "token", &lab.token("1h")) };
+    let secret = private(folder.path(), "secret-id", &lab.secret_id_of("1h"));
+    for auth in [token, role(&lab, "1h", secret)] {
+        let kv = KvClient::new(KvSettings::new(lab.address.clone(), MOUNT.to_owned(), auth)).unwrap();
+        found(kv.read(NAME).await);
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let readers = (0..8).map(|_| {
+            let (kv, stopped) = (kv.clone(), stopped.clone());
+            tokio::spawn(async move {
+                let mut silent = 0;
+                while !*stopped.borrow() {
+                    match (kv.read(NAME).await, kv.stored(NAME).await, kv.names("own").await) {
+                        (Ok(Read::Absent { .. }) | Err(KvError::Refused(_)), ..)
+                        | (_, Ok(Stored { mark: None, .. }) | Err(KvError::Refused(_)), _)
+                        | (.., Err(KvError::Refused(_))) => panic!("a sealed store says nothing of a name"),
+                        (.., Ok(names)) if names != ["forge/"] => panic!("{names:?}"),
+                        (read, ..) => silent += usize::from(read.is_err()),
+                    }
+                }
+                silent
+            })
+        });
+        let readers: Vec<_> = readers.collect();
+        for _ in 0..10 {
+            lab.seal();
+            assert!(matches!(kv.read(NAME).await, Err(KvError::Silent(why)) if why.contains("sealed")));
+            lab.unseal();
+            while kv.read(NAME).await.is_err() {}
+        }
+        stop.send_replace(true);
+        let mut silent = 0;
+        for reader in readers {
+            silent += reader.await.unwrap();
+        }
+        assert!(silent > 0, "nobody met it sealed");
+        found(kv.read(NAME).await);
+    }
+}
+
+/// A token that has ended, by its time or by somebody's hand, is no refusal of a name; another one in its file serves.
+#[tokio::test]
+async fn hashicorp_vault_s_tokens_that_end_are_had_anew() {
+    let Some(lab) = KvLab::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    lab.write(NAME, "kept");
+    let token = lab.token("1h");
+    let file = private(folder.path(), "token", &token);
+    let auth = KvAuth::Token { file };
+    let kv = KvClient::new(KvSettings::new(lab.address.clone(), MOUNT.to_owned(), auth)).unwrap();
+    found(kv.read(NAME).await);
+    lab.revoke(&token);
+    for _ in 0..2 {
+        let read = kv.read(NAME).await;
+        assert!(matches!(&read, Err(KvError::Silent(why)) if why.contains("token")), "{read:?}");
+    }
+    // One that lives for two seconds and cannot live longer.
+    private(folder.path(), "token", &lab.token("2s"));
+    found(kv.read(NAME).await);
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    let read = kv.read(NAME).await;
+    assert!(matches!(read, Err(KvError::Silent(_))), "{read:?}");
+    private(folder.path(), "token", &lab.token("1h"));
+    found(kv.read(NAME).await);
+
+    // Logins of two seconds are made anew before and after their end, and after somebody ended them.
+    let secret_id = lab.secret_id_of("2s");
+    let secret = private(folder.path(), "secret-id", &secret_id);
+    let auth = role(&lab, "2s", secret);
+    let kv = KvClient::new(KvSettings::new(lab.address.clone(), MOUNT.to_owned(), auth)).unwrap();
+    let end = tokio::time::Instant::now() + Duration::from_secs(5);
+    while tokio::time::Instant::now() < end {
+        found(kv.read(NAME).await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    found(kv.read(NAME).await);
+    lab.revoke_logins();
+    found(kv.read(NAME).await);
+    lab.destroy(&secret_id);
+    lab.revoke_logins();
+    let read = kv.read(NAME).await;
+    assert!(matches!(&read, Err(KvError::Silent(why)) if why.contains("login")), "{read:?}");
+    private(folder.path(), "secret-id", &lab.secret_id());
+    found(kv.read(NAME).await);
 }
 
 #[tokio::test]

@@ -3,6 +3,9 @@
 //! the rest stands.
 #![cfg(test)]
 
+#[path = "../../node/tests/support/kv_lab.rs"]
+mod kv_lab;
+
 #[path = "../system/canary_forms.rs"]
 #[allow(dead_code, reason = "shared with the system tests, which use all of it")]
 mod forms;
@@ -13,6 +16,7 @@ mod collections;
 mod consumers;
 mod filling;
 mod forged;
+mod kept_elsewhere;
 mod killed;
 mod numbers;
 mod outage;

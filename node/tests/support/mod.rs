@@ -4,6 +4,7 @@
 
 pub mod engine;
 pub mod kv;
+pub mod kv_lab;
 pub mod vault_site;
 pub mod web;
 

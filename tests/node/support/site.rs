@@ -33,11 +33,13 @@ pub struct Options {
     pub pace: u32,
     /// Lines of the vault's own rules.
     pub rules: Option<&'static str>,
+    /// What the vault is started with besides.
+    pub vault: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { nodes: vec!["web1"], providers: vec![], pace: 1, rules: None }
+        Self { nodes: vec!["web1"], providers: vec![], pace: 1, rules: None, vault: vec![] }
     }
 }
 
@@ -47,6 +49,7 @@ pub struct Site {
     /// The machines, in the order of the options.
     pub machines: Vec<Machine>,
     vault: Option<Program>,
+    vault_also: Vec<String>,
     /// The broker.
     pub broker: Broker,
     /// Everything that crosses the bus.
@@ -96,6 +99,7 @@ impl Site {
         let mut site = Self {
             machines,
             vault: None,
+            vault_also: options.vault,
             broker,
             tap,
             bus,
@@ -295,6 +299,7 @@ impl Site {
         }
         arguments.extend(["--metrics".to_owned(), ANY_PORT.to_owned()]);
         arguments.extend(["--pin".to_owned(), Self::pin()]);
+        arguments.extend(self.vault_also.iter().cloned());
         let _ = fs::remove_file(self.at("vault.sock"));
         let mut vault = Program::quartermaster("vault", &arguments, &[], self.dir.path());
         let socket = self.at("vault.sock");
