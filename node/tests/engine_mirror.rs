@@ -80,7 +80,7 @@ impl Site {
             metrics: None,
         };
         let (stop, stopped) = oneshot::channel();
-        let ended = actix::spawn(run(settings, async move {
+        let ended = actix::spawn(run(settings, |_| (), async move {
             let _ = stopped.await;
         }));
         while !self.at("fill.sock").exists() {

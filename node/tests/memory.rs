@@ -43,7 +43,7 @@ fn is_a_vault_where_it_is_started_as_one() {
     let (servers, credentials) = rest.split_once('\n').unwrap();
     let settings = Site::settings_in(folder.as_ref(), servers.to_owned(), credentials.into());
     let clock = Arc::new(|| WallClock::from_seconds(1_795_975_200));
-    actix::System::new().block_on(run(settings, clock, std::future::pending())).unwrap();
+    actix::System::new().block_on(run(settings, clock, |_| (), std::future::pending())).unwrap();
 }
 
 /// A process that is killed when dropped.

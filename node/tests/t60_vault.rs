@@ -248,7 +248,7 @@ async fn a_store_keeps_its_values_in_one_place_for_good() {
     vault.stop().await;
     let tried = async |site: &Site| {
         let clock = Arc::new(|| WallClock::from_seconds(1));
-        run(site.settings(), clock, std::future::pending()).await.unwrap_err()
+        run(site.settings(), clock, |_| (), std::future::pending()).await.unwrap_err()
     };
     site.kv = kv;
     let error = tried(&site).await;

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::telemetry::{fronted, leads_there};
+
 /// Writes to standard output until its reader goes away; what is said after that is dropped, and the work and its exit code are as if
 /// it had been read.
 pub struct Out {
@@ -44,9 +46,13 @@ impl Out {
     }
 }
 
-/// Writes to standard error, which may be closed: that is no reason to end otherwise than said.
+/// Writes to standard error, which may be closed: that is no reason to end otherwise than said. In the journal of systemd an error is one.
 pub fn say(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = if leads_there(io::stderr()) {
+        io::stderr().write_all(fronted(text).as_bytes())
+    } else {
+        io::stderr().write_all(text.as_bytes())
+    };
 }
 
 #[cfg(test)]

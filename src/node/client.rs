@@ -9,12 +9,11 @@ use quartermaster_proto::mesh::signature::PublicNkey;
 use super::bench::{NodeBenchArgs, bench};
 use super::numbers::Numbers;
 use super::offline::{NodeCheckArgs, check};
-use super::serve::{Chain, serve};
+use super::serve::{Chain, serve, watched};
 use super::status::{NodeStatusArgs, status};
 use crate::cli::LogArgs;
 use crate::cli::out::{Out, say};
 use crate::exit::Exit;
-use crate::notify;
 
 /// The folder of the state where none is given.
 pub(super) const STATE: &str = "/var/lib/mesh-provisioner-client";
@@ -141,24 +140,18 @@ fn run(args: &NodeArgs, log: &LogArgs) -> Exit {
         error if error.is_configuration() => Exit::Unusable,
         _ => Exit::Failure,
     };
-    let mut watched = None;
+    let mut pulse = None;
     let begun = |running: Running| {
         let told = running.clone();
-        watched = notify::Pulse::start(running.vital(), move || in_words(told.modules())).ok().flatten();
+        pulse = watched(running.vital(), move || in_words(told.modules()));
         if let Some(numbers) = numbers {
             numbers.tell(move || running.refresh_metrics());
         }
-        notify::ready();
     };
-    let work = |stop: std::pin::Pin<Box<dyn Future<Output = ()>>>| {
-        let stop = async move {
-            stop.await;
-            notify::stopping();
-        };
-        service::run(settings, metrics, Arc::new(crate::clock::now), begun, stop)
-    };
-    let exit = serve(log, work, exit);
-    drop(watched);
+    let host = settings.node.clone();
+    let work = |stop| service::run(settings, metrics, Arc::new(crate::clock::now), begun, stop);
+    let exit = serve(log, Some(&host), work, exit);
+    drop(pulse);
     exit
 }
 

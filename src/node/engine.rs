@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quartermaster_node::client::bus::BusSettings;
-use quartermaster_node::engine::service::{self, EngineError, EngineMetrics, Settings, Source, Status};
+use quartermaster_node::engine::service::{
+    self, EngineError, EngineMetrics, Running, Settings, Source, Status,
+};
 use quartermaster_proto::mesh::accounts::Account;
 use quartermaster_proto::mesh::signature::PublicNkey;
 use serde_json::json;
 
 use super::numbers::page;
-use super::serve::{Chain, serve};
+use super::serve::{Chain, serve, watched};
 use crate::cli::LogArgs;
 use crate::cli::out::{Out, say};
 use crate::exit::Exit;
@@ -112,15 +114,24 @@ pub fn engine(args: &EngineArgs, log: &LogArgs, out: &mut Out) -> Exit {
         metrics,
     };
     let exit = |error: &EngineError| if error.is_configuration() { Exit::Unusable } else { Exit::Failure };
-    serve(
-        log,
-        |stop| {
-            if let Some(numbers) = numbers {
-                numbers.tell(|| {});
-            }
-            service::run(settings, stop)
-        },
-        exit,
+    let mut pulse = None;
+    let begun = |running: Running| {
+        if let Some(numbers) = numbers {
+            numbers.tell(|| {});
+        }
+        pulse = watched(running.vital(), move || in_words(running.modules()));
+    };
+    let host = settings.node.clone();
+    let exit = serve(log, Some(&host), |stop| service::run(settings, begun, stop), exit);
+    drop(pulse);
+    exit
+}
+
+/// For the service manager's status line.
+fn in_words(modules: Option<usize>) -> String {
+    modules.map_or_else(
+        || "waits for the declarations".to_owned(),
+        |modules| format!("{modules} modules declared"),
     )
 }
 

@@ -3,16 +3,21 @@
 use std::fmt;
 use std::future::Future;
 
+use quartermaster_actors::supervise::Vital;
+
 use crate::app::Signals;
 use crate::cli::LogArgs;
 use crate::cli::out::say;
 use crate::config::{LogConfig, LogLevel, LogTarget};
 use crate::exit::Exit;
+use crate::notify::{self, Pulse};
 use crate::telemetry;
 
-/// Runs a program until it ends or a signal asks for that; `work` is given what resolves then.
+/// Runs a program until it ends or a signal asks for that; `work` is given what resolves then. The lines of a machine's program name
+/// `host`. The service manager is told of the end here; [`watched`] tells it of the rest.
 pub(super) fn serve<F, E>(
     log: &LogArgs,
+    host: Option<&str>,
     work: impl FnOnce(std::pin::Pin<Box<dyn Future<Output = ()>>>) -> F,
     exit: impl FnOnce(&E) -> Exit,
 ) -> Exit
@@ -22,7 +27,7 @@ where
 {
     let level = if log.debug { LogLevel::Debug } else { LogLevel::Info };
     // Opening no file, it cannot fail.
-    let _ = telemetry::init(&LogConfig { target: LogTarget::Stderr, level }, log.log_format);
+    let _ = telemetry::init_for(&LogConfig { target: LogTarget::Stderr, level }, log.log_format, host);
     let done = actix::System::new().block_on(async {
         let mut signals = match Signals::listen() {
             Ok(signals) => signals,
@@ -34,6 +39,7 @@ where
         let stop = async move {
             let signal = signals.next().await;
             tracing::info!("{signal}: stopping");
+            notify::stopping();
         };
         work(Box::pin(stop)).await.map_err(|error| {
             say(&format!("error: {}\n", Chain(&error)));
@@ -41,6 +47,17 @@ where
         })
     });
     done.map_or_else(|exit| exit, |()| Exit::Success)
+}
+
+/// Tells the service manager that the program is ready, and from here on how it lives and what it does, until what is returned is
+/// dropped. `status` must not block.
+pub(super) fn watched(vital: Vital, status: impl FnMut() -> String + Send + 'static) -> Option<Pulse> {
+    let pulse = Pulse::start(vital, status).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the service manager will not hear whether this program lives");
+        None
+    });
+    notify::ready();
+    pulse
 }
 
 /// An error with what it came from.

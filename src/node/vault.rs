@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use quartermaster_node::client::bus::BusSettings;
 use quartermaster_node::vault::service::{
-    self, AdminClient, AdminReply, AdminRequest, AdminValue, ServiceError, Settings, VaultMetrics,
+    self, AdminClient, AdminReply, AdminRequest, AdminValue, Running, ServiceError, Settings, VaultMetrics,
 };
 use quartermaster_node::vault::{StoreKey, Value};
 use quartermaster_proto::mesh::accounts::Account;
@@ -16,7 +16,7 @@ use quartermaster_proto::mesh::vault::MAX_VALUE;
 use zeroize::Zeroizing;
 
 use super::numbers::page;
-use super::serve::{Chain, serve};
+use super::serve::{Chain, serve, watched};
 use super::vault_kv::{KvArgs, handed};
 use crate::cli::LogArgs;
 use crate::cli::out::{Out, say};
@@ -181,16 +181,17 @@ fn run(args: &VaultArgs, log: &LogArgs) -> Exit {
         metrics,
     };
     let exit = |error: &ServiceError| if error.is_configuration() { Exit::Unusable } else { Exit::Failure };
-    serve(
-        log,
-        |stop| {
-            if let Some(numbers) = numbers {
-                numbers.tell(|| {});
-            }
-            service::run(settings, Arc::new(crate::clock::now), stop)
-        },
-        exit,
-    )
+    let mut pulse = None;
+    let begun = |running: Running| {
+        if let Some(numbers) = numbers {
+            numbers.tell(|| {});
+        }
+        pulse = watched(running.vital(), move || running.in_words().to_owned());
+    };
+    let work = |stop| service::run(settings, Arc::new(crate::clock::now), begun, stop);
+    let exit = serve(log, None, work, exit);
+    drop(pulse);
+    exit
 }
 
 fn key_file(args: &StoreArgs) -> PathBuf {

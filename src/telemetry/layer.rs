@@ -15,6 +15,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::LogFormat;
 use super::escape::{json_text, plain_text};
+use super::journald::front;
 use super::sink::Sink;
 use crate::config::LogLevel;
 
@@ -27,6 +28,8 @@ pub struct LogLayer {
     level: Level,
     sink: Arc<dyn Sink>,
     now: fn() -> OffsetDateTime,
+    is_journal: bool,
+    host: Option<String>,
 }
 
 impl LogLayer {
@@ -38,7 +41,21 @@ impl LogLayer {
             LogLevel::Warn => Level::WARN,
             LogLevel::Error => Level::ERROR,
         };
-        Self { format, level, sink, now: OffsetDateTime::now_utc }
+        Self { format, level, sink, now: OffsetDateTime::now_utc, is_journal: false, host: None }
+    }
+
+    /// Whether lines go to the journal: each with its priority in front, and as text without the time, which the journal has.
+    #[must_use]
+    pub const fn to_journal(mut self, is_journal: bool) -> Self {
+        self.is_journal = is_journal;
+        self
+    }
+
+    /// The host that a line is about where it says nothing else.
+    #[must_use]
+    pub fn of_host(mut self, host: Option<&str>) -> Self {
+        self.host = host.map(str::to_owned);
+        self
     }
 
     #[cfg(test)]
@@ -67,8 +84,10 @@ impl LogLayer {
         let component = fields.get("component").unwrap_or_else(|| component_of(target));
         let line = match self.format {
             LogFormat::Json => json_line(&time, level, component, fields),
-            LogFormat::Text => text_line(&time, level, component, fields),
+            LogFormat::Text if self.is_journal => text_line("", level, component, fields),
+            LogFormat::Text => text_line(&format!("{time} "), level, component, fields),
         };
+        let line = if self.is_journal { front(level).to_owned() + &line } else { line };
         // There is nobody left to tell when the log itself cannot be written; the work goes on.
         let _ = self.sink.line(&line);
     }
@@ -179,6 +198,9 @@ where
             return;
         }
         let mut fields = Fields::default();
+        if let Some(host) = &self.host {
+            fields.set("host", Value::Text(host.clone()));
+        }
         for span in
             ctx.event_scope(event).into_iter().flat_map(tracing_subscriber::registry::Scope::from_root)
         {
@@ -238,7 +260,7 @@ fn json_line(time: &str, level: Level, component: &str, fields: &Fields) -> Stri
 fn text_line(time: &str, level: Level, component: &str, fields: &Fields) -> String {
     let message = plain_text(fields.get("message").unwrap_or_default(), false);
     let mut line =
-        format!("{time} {:<7} {}: {message}", level_name(level).to_uppercase(), plain_text(component, false));
+        format!("{time}{:<7} {}: {message}", level_name(level).to_uppercase(), plain_text(component, false));
     if let Some(host) = fields.get("host").filter(|host| *host != component) {
         let _ = write!(line, " host={}", plain_text(host, true));
     }

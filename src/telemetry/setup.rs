@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use super::journald::leads_there;
 use super::layer::LogLayer;
 use super::sink::{LogFile, Sink};
 use crate::config::{LogConfig, LogLevel, LogTarget};
@@ -53,6 +54,18 @@ pub struct Telemetry {
 /// # Errors
 /// The log file cannot be opened.
 pub fn init(log: &LogConfig, format: Option<LogFormat>) -> Result<Telemetry, TelemetryError> {
+    init_for(log, format, None)
+}
+
+/// As [`init`], for a program of one host, which every line names that names no other.
+///
+/// # Errors
+/// The log file cannot be opened.
+pub fn init_for(
+    log: &LogConfig,
+    format: Option<LogFormat>,
+    host: Option<&str>,
+) -> Result<Telemetry, TelemetryError> {
     let mut file = None;
     let sink: Arc<dyn Sink> = match &log.target {
         LogTarget::Stdout => Arc::new(io::stdout()),
@@ -67,7 +80,12 @@ pub fn init(log: &LogConfig, format: Option<LogFormat>) -> Result<Telemetry, Tel
         }
     };
     let format = format.unwrap_or(if file.is_some() { LogFormat::Json } else { LogFormat::Text });
-    let lines = LogLayer::new(format, log.level, sink);
+    let is_journal = match log.target {
+        LogTarget::Stdout => leads_there(io::stdout()),
+        LogTarget::Stderr => leads_there(io::stderr()),
+        LogTarget::Discard | LogTarget::File(_) => false,
+    };
+    let lines = LogLayer::new(format, log.level, sink).to_journal(is_journal).of_host(host);
     #[cfg(feature = "otel")]
     let (spans, traces) = super::otel::layer()?.unzip();
     #[cfg(feature = "otel")]

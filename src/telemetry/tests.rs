@@ -57,6 +57,38 @@ fn a_json_line_has_its_keys_in_order() {
 }
 
 #[test]
+fn a_line_for_the_journal_has_its_priority_and_no_time_and_names_the_host() {
+    let to_journal = |format| {
+        let lines = Arc::new(Lines::default());
+        let layer = LogLayer::new(format, LogLevel::Debug, Arc::clone(&lines) as Arc<dyn Sink>)
+            .at(|| OffsetDateTime::UNIX_EPOCH)
+            .to_journal(true)
+            .of_host(Some("web1"));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::error!(component = "client", "e");
+            tracing::warn!(component = "client", module = "forge", reason = "<3>", "failed");
+            tracing::info!(component = "client", host = "other", "i");
+            tracing::debug!(component = "client", "d");
+        });
+        std::mem::take(&mut *lines.0.lock().unwrap())
+    };
+    assert_eq!(
+        to_journal(LogFormat::Text),
+        [
+            "<3>ERROR   client: e host=web1\n",
+            "<4>WARNING client: failed host=web1 module=forge reason=<3>\n",
+            "<6>INFO    client: i host=other\n",
+            "<7>DEBUG   client: d host=web1\n",
+        ]
+    );
+    assert_eq!(
+        to_journal(LogFormat::Json)[1],
+        "<4>{\"time\":\"1970-01-01T00:00:00.000Z\",\"level\":\"warning\",\"msg\":\"failed\",\"component\":\"client\",\
+         \"host\":\"web1\",\"module\":\"forge\",\"reason\":\"<3>\"}\n"
+    );
+}
+
+#[test]
 fn a_text_line_is_for_people() {
     let lines = logged(LogFormat::Text, LogLevel::Info, || {
         tracing::warn!(component = "hosts", host = "n1", cause = "too slow", "Could not provision n1");

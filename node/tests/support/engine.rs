@@ -38,7 +38,7 @@ pub fn run_if_asked() {
         user_units: true,
         metrics: None,
     };
-    actix::System::new().block_on(run(settings, std::future::pending())).unwrap();
+    actix::System::new().block_on(run(settings, |_| (), std::future::pending())).unwrap();
 }
 
 /// The folder of an engine, and its process.

@@ -215,7 +215,7 @@ impl Site {
             user_units: false,
             metrics: None,
         };
-        let program = begin(|stop| engine::run(settings, stop));
+        let program = begin(|stop| engine::run(settings, |_| (), stop));
         until(&program, || self.at(node).join("fill.sock").exists()).await;
         program
     }
@@ -233,7 +233,7 @@ impl Site {
             metrics: None,
         };
         let clock = Arc::new(|| WallClock::from_seconds(1_795_975_200));
-        let program = begin(|stop| vault::run(settings, clock, stop));
+        let program = begin(|stop| vault::run(settings, clock, |_| (), stop));
         until(&program, || self.at("vault.sock").exists()).await;
         program
     }

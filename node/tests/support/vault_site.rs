@@ -110,7 +110,7 @@ impl Site {
         let settings = self.settings();
         let (stop, stopped) = oneshot::channel();
         let clock = Arc::new(|| WallClock::from_seconds(1_795_975_200));
-        let ended = actix::spawn(run(settings, clock, async move {
+        let ended = actix::spawn(run(settings, clock, |_| (), async move {
             let _ = stopped.await;
         }));
         while !self.at("vault.sock").exists() {

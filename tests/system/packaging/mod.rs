@@ -7,6 +7,7 @@ mod content;
 mod documented;
 mod machine;
 mod monitored;
+mod node_notified;
 mod notified;
 mod service;
 mod shipped;

@@ -18,6 +18,6 @@ mod tests;
 
 pub use error::EngineError;
 pub use metrics::EngineMetrics;
-pub use run::run;
+pub use run::{Running, run};
 pub use settings::{Settings, Source};
 pub use status::{ModuleStatus, Status};

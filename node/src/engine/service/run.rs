@@ -6,7 +6,9 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quartermaster_actors::supervise::{Overseer, OverseerSettings, Owned, RestartPolicy, Slot, Ward};
+use quartermaster_actors::supervise::{
+    Overseer, OverseerHandle, OverseerSettings, Owned, RestartPolicy, Slot, Vital, Ward,
+};
 use tokio::sync::{oneshot, watch};
 
 use super::actor::EngineKeeper;
@@ -15,7 +17,7 @@ use super::handle::{EngineHandle, MAX_WRITES};
 use super::listener::{Audience, FillListener};
 use super::mirror::{self, MirrorReader};
 use super::socket;
-use super::writer::Writer;
+use super::writer::{Declared, Writer};
 use super::{EngineError, Settings, Source};
 use crate::client::bus::Bus;
 use crate::engine::disk::{Accounts, Roots};
@@ -29,22 +31,46 @@ const LEDGER: &str = "ledger";
 /// How long each actor may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
-/// Runs the engine until `stop` resolves, on the current actix system.
+/// An engine that has begun, for who watches over it.
+#[derive(Debug, Clone)]
+pub struct Running {
+    overseer: OverseerHandle,
+    declared: Declared,
+}
+
+impl Running {
+    /// Signs of life.
+    pub fn vital(&self) -> Vital {
+        self.overseer.vital()
+    }
+
+    /// How many modules are declared; none until that is known for the first time.
+    pub fn modules(&self) -> Option<usize> {
+        self.declared.borrow().as_ref().map(|declared| declared.iter().count())
+    }
+}
+
+/// Runs the engine until `stop` resolves, on the current actix system; `begun` is told when it listens. The broker may be away.
 ///
 /// # Errors
 /// [`EngineError`].
-pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(), EngineError> {
+pub async fn run(
+    settings: Settings,
+    begun: impl FnOnce(Running),
+    stop: impl Future<Output = ()>,
+) -> Result<(), EngineError> {
     let machine = Machine {
         commands: settings.commands.clone().map(Commands::below).unwrap_or_default(),
         is_user: settings.user_units,
     };
-    run_with(settings, Arc::new(machine), stop).await
+    run_with(settings, Arc::new(machine), begun, stop).await
 }
 
 /// As [`run`], with somebody else to tell programs.
 pub(super) async fn run_with(
     settings: Settings,
     runner: Arc<dyn Runner>,
+    begun: impl FnOnce(Running),
     stop: impl Future<Output = ()>,
 ) -> Result<(), EngineError> {
     forbid_core_files();
@@ -91,6 +117,7 @@ pub(super) async fn run_with(
             }))
         }
     };
+    let known = declared.clone();
     let wards: Vec<Box<dyn Ward>> = vec![
         Box::new(Owned::new(slot, always, move |birth, _| {
             EngineKeeper::new(Arc::clone(&writer), declared.clone(), birth)
@@ -105,6 +132,7 @@ pub(super) async fn run_with(
     });
     let overseer = Overseer::launch(OverseerSettings::default(), wards, observer);
     tracing::info!(socket = %settings.socket.display(), "the engine listens");
+    begun(Running { overseer: overseer.clone(), declared: known });
     let ended = tokio::select! {
         () = stop => Ok(()),
         fatal = overseer.fatal() => Err(EngineError::Fatal { why: format!("{}: {}", fatal.child, fatal.why) }),

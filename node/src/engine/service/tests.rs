@@ -85,7 +85,7 @@ impl Bench {
         };
         let (stop, stopped) = oneshot::channel();
         let runner = Arc::new(Arc::clone(&self.ear));
-        let ended = actix_rt::spawn(run_with(settings, runner, async move {
+        let ended = actix_rt::spawn(run_with(settings, runner, |_| (), async move {
             let _ = stopped.await;
         }));
         while !self.at("run/fill.sock").exists() {
@@ -343,6 +343,6 @@ async fn an_engine_without_its_account_does_not_start() {
         user_units: false,
         metrics: None,
     };
-    let error = super::run(settings, std::future::pending()).await.unwrap_err();
+    let error = super::run(settings, |_| (), std::future::pending()).await.unwrap_err();
     assert!(error.is_configuration(), "{error}");
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use quartermaster_proto::mesh::accounts::Account;
@@ -332,6 +333,7 @@ pub(super) async fn poll(shared: Arc<Shared>) {
             Ok(()) | Err(_) => {}
         }
         was_silent = looked.is_err();
+        shared.is_silent.store(was_silent, Ordering::Relaxed);
         if let Some(metrics) = &shared.metrics {
             metrics.is_reachable(!was_silent);
         }

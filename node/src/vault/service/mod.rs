@@ -12,6 +12,6 @@ mod wire;
 pub use client::AdminClient;
 pub use error::ServiceError;
 pub use metrics::VaultMetrics;
-pub use run::{init, open_store, run};
+pub use run::{Running, init, open_store, run};
 pub use settings::Settings;
 pub use wire::{AdminReply, AdminRequest, AdminValue};

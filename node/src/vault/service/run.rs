@@ -1,16 +1,19 @@
 //! The vault as a whole: opened, started, stopped.
 
+use std::fmt;
 use std::fs;
 use std::future::Future;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quartermaster_actors::supervise::{Overseer, OverseerSettings, Owned, RestartPolicy, Slot, Ward};
+use quartermaster_actors::supervise::{
+    Overseer, OverseerHandle, OverseerSettings, Owned, RestartPolicy, Slot, Vital, Ward,
+};
 use quartermaster_proto::mesh::key::SECRET_CHANGED;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -58,13 +61,40 @@ fn file(path: &Path, source: std::io::Error) -> ServiceError {
     ServiceError::File { path: path.display().to_string(), source }
 }
 
-/// Runs the vault until `stop` resolves, on the current actix system.
+/// A vault that has begun, for who watches over it.
+#[derive(Clone)]
+pub struct Running {
+    overseer: OverseerHandle,
+    shared: Weak<Shared>,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// Signs of life.
+    pub fn vital(&self) -> Vital {
+        self.overseer.vital()
+    }
+
+    /// What it can do now, in a few words.
+    pub fn in_words(&self) -> &'static str {
+        self.shared.upgrade().map_or("ending", |shared| shared.in_words())
+    }
+}
+
+/// Runs the vault until `stop` resolves, on the current actix system; `begun` is told when it listens. The broker and the
+/// key-value store may be away.
 ///
 /// # Errors
 /// [`ServiceError`].
 pub async fn run(
     settings: Settings,
     clock: Clock,
+    begun: impl FnOnce(Running),
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServiceError> {
     forbid_core_files();
@@ -105,6 +135,8 @@ pub async fn run(
     });
     let overseer = Overseer::launch(OverseerSettings::default(), wards, observer);
     tracing::info!(socket = %settings.socket.display(), "the vault listens");
+    // It does not keep the store open.
+    begun(Running { overseer: overseer.clone(), shared: Arc::downgrade(&shared) });
     tokio::pin!(stop);
     let ended = loop {
         tokio::select! {

@@ -1,6 +1,7 @@
 //! The actor on the bus: it follows the assignments, answers accounts, and says what changed.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,8 @@ pub(super) struct Shared {
     mirrored: watch::Sender<Option<u64>>,
     /// Where the values are, if not in the store.
     pub(super) kv: Option<KvClient>,
+    /// They gave no answer when they were looked at last.
+    pub(super) is_silent: AtomicBool,
     /// What is counted.
     pub(super) metrics: Option<VaultMetrics>,
     /// Dropped last, when the store is closed.
@@ -71,7 +74,19 @@ impl Shared {
         vault.forget_assignments();
         let Part { kv, metrics } = part;
         let (vault, mirrored) = (Mutex::new(vault), watch::Sender::new(None));
-        Self { vault, clock, changed: Notify::new(), mirrored, kv, metrics, _closing: closing }
+        let is_silent = AtomicBool::new(false);
+        Self { vault, clock, changed: Notify::new(), mirrored, kv, is_silent, metrics, _closing: closing }
+    }
+
+    /// What can be done now.
+    pub(super) fn in_words(&self) -> &'static str {
+        if self.mirrored.borrow().is_none() {
+            "waits for the assignments"
+        } else if self.is_silent.load(Ordering::Relaxed) {
+            "the key-value store gives no answer"
+        } else {
+            "answers"
+        }
     }
 
     /// Counts an answer, or that there is none.
