@@ -44,6 +44,11 @@ type Running = JoinHandle<Result<HelperRun, HelperError>>;
 #[cfg(test)]
 impl Bench {
     fn start(script: Script) -> Self {
+        // A panic that is printed with its backtrace holds its thread up for seconds where the machine is busy.
+        Self::stuck_after(script, Duration::from_secs(20))
+    }
+
+    fn stuck_after(script: Script, stuck_after: Duration) -> Self {
         let facts: Arc<Mutex<Vec<Fact>>> = Arc::default();
         let sink = Arc::clone(&facts);
         let (state, run_state) = watch::channel(RunState::working());
@@ -56,11 +61,8 @@ impl Bench {
         let owned = Owned::new(slot.clone(), policy, move |birth, _| {
             HelperRunner::new(Arc::clone(&parts), Some(birth.notice))
         });
-        let settings = OverseerSettings {
-            ping_every: Duration::from_millis(50),
-            stuck_after: Duration::from_secs(2),
-            restarts_at_once: 1,
-        };
+        let settings =
+            OverseerSettings { ping_every: Duration::from_millis(50), stuck_after, restarts_at_once: 1 };
         let overseer = Overseer::launch(settings, vec![Box::new(owned)], Arc::new(|_| {}));
         Self { script, slot, handle, overseer, facts, state }
     }
@@ -301,7 +303,7 @@ async fn a_panic_in_a_run_costs_that_run_and_frees_its_slot() {
 
 #[actix::test]
 async fn after_every_ending_of_the_runner_nobody_waits_for_ever_and_no_process_is_left() {
-    let bench = Bench::start(with_slots(waiting(), 1, 10)).up().await;
+    let bench = Bench::stuck_after(with_slots(waiting(), 1, 10), Duration::from_secs(2)).up().await;
     for ending in Ending::ALL {
         let before = bench.slot.addr().unwrap();
         let (running, queued) = (bench.ask("w1"), bench.ask("w2"));

@@ -34,6 +34,14 @@ fn answer(request: &Request) -> Reply {
     }
 }
 
+fn asked(subject: &str, payload: &'static [u8], reply: &str) -> Asked {
+    Asked {
+        subject: subject.to_owned(),
+        payload: Bytes::from_static(payload),
+        reply: Some(reply.to_owned()).filter(|reply| !reply.is_empty()),
+    }
+}
+
 impl Rig {
     async fn start() -> Self {
         let servers = Servers::List(vec![ServerAddress::new("broker.example.net", 4222)]);
@@ -109,12 +117,22 @@ impl Rig {
     }
 
     fn ask(&self, subject: &str, payload: &'static [u8], reply: &str) {
-        let asked = Asked {
-            subject: subject.to_owned(),
-            payload: Bytes::from_static(payload),
-            reply: Some(reply.to_owned()).filter(|reply| !reply.is_empty()),
-        };
-        assert!(self.broker.ask(&asked), "nobody listens to {subject}");
+        assert!(self.broker.ask(&asked(subject, payload, reply)), "nobody listens to {subject}");
+    }
+
+    /// Asks for an echo as soon as somebody listens: that nobody did may be over before it can be seen.
+    async fn asked_once_heard(&self, reply: &str) {
+        self.until("somebody listens", || self.broker.ask(&asked("qm.echo", b"x", reply))).await;
+    }
+
+    async fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        for _ in 0..2000 {
+            if holds() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("not seen: {what}");
     }
 
     /// Payload and headers of the answer that went there.
@@ -239,14 +257,12 @@ async fn a_new_connection_and_a_new_life_are_the_same_service_with_its_numbers()
     rig.answered("first").await;
     let id = rig.json("$SRV.PING").await["id"].clone();
     rig.broker.drop_connections();
-    rig.listening(false).await;
-    rig.listening(true).await;
-    rig.ask("qm.echo", b"x", "second");
+    rig.asked_once_heard("second").await;
     rig.answered("second").await;
+    let before = rig.service.slot().addr();
     rig.service.slot().try_send(Force(Ending::Panic)).unwrap();
-    rig.listening(false).await;
-    rig.listening(true).await;
-    rig.ask("qm.echo", b"x", "third");
+    rig.until("it lives again", || rig.service.slot().addr().is_some_and(|now| Some(now) != before)).await;
+    rig.asked_once_heard("third").await;
     rig.answered("third").await;
     rig.service.settled(Duration::from_secs(5)).await;
     let stats = rig.json("$SRV.STATS").await;
