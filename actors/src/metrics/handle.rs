@@ -10,6 +10,8 @@ use super::{MetricsError, MetricsKeeper, RenderMetrics};
 const MAX_RENDERINGS: usize = 8;
 /// How long a rendering is waited for.
 const RENDER_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a keeper that is just starting, or starting again, is waited for: a scrape that meets it there is no gap in a graph.
+const START_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Why there is no text.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,8 @@ impl MetricsHandle {
 
     /// The Prometheus text of all series now; waits for it a few seconds at most.
     pub async fn render(&self) -> Result<Vec<u8>, RenderError> {
+        // Whether it came up is said by the question itself.
+        self.slot.up(START_DEADLINE).await;
         Ok(self.slot.ask(RenderMetrics, RENDER_DEADLINE).await??)
     }
 }

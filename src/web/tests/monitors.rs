@@ -1,5 +1,7 @@
 //! What monitors ask for, over real sockets.
 
+use std::time::Duration;
+
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 
@@ -35,6 +37,21 @@ async fn metrics_without_their_keeper_are_a_clear_503_and_the_other_pages_answer
         (503, "could not ask for the metrics: metrics is down\n")
     );
     assert_eq!(site.get("/healthz").await.status, 200);
+    site.close().await;
+}
+
+#[actix_web::test]
+async fn a_scrape_that_comes_before_the_keeper_is_up_waits_for_it() {
+    let site = Site::open().await;
+    let keeper = site.metrics.slot().addr().unwrap();
+    site.metrics.slot().clear();
+    let comes_up = async {
+        // Long enough for the question to be there first; were it not, nothing would be shown.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        site.metrics.slot().set(keeper);
+    };
+    let (scrape, ()) = tokio::join!(site.get("/metrics"), comes_up);
+    assert_eq!(scrape.status, 200, "{}", scrape.body);
     site.close().await;
 }
 

@@ -69,6 +69,8 @@ impl Browser {
         let profile = tempfile::tempdir().unwrap();
         let mut chromedriver = Command::new(&browsers.chromedriver)
             .args(["--port=0", "--allowed-ips=127.0.0.1"])
+            // What the browser leaves behind goes with the profile.
+            .env("TMPDIR", profile.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
