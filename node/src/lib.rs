@@ -15,6 +15,7 @@ pub mod collection;
 pub mod core;
 pub mod engine;
 pub mod mesh;
+pub mod near;
 pub mod offline;
 pub mod sealed;
 pub mod secrecy;

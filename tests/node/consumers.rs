@@ -163,8 +163,64 @@ async fn t38_a_list_of_consumers_is_private_owned_and_of_a_provider() {
             .unwrap();
         let printed = String::from_utf8_lossy(&run.stdout);
         assert!(run.status.code() == Some(1) && printed.contains(says), "{name}: {printed}");
+        // And so does whoever assigns: nothing of it reaches the mirror.
+        let (folder, file) = module_folder(&site, &format!("{name}-2"), &module);
+        let verb = ["assign", "web1", &format!("{name}-2"), "--module", &file, "--templates", &folder];
+        let (code, said) = mesh(&site, &verb);
+        assert!(code == Some(1) && said.contains("refused: ") && said.contains(says), "{name}: {said}");
+        assert!(site.bus.get(key::ASSIGNMENTS, &format!("web1.{name}-2")).await.is_none());
     }
     assert!(site.web1().files().is_empty());
+}
+
+/// The folder of a module's templates and its file, as an operator has them.
+fn module_folder(site: &Site, name: &str, module: &Module) -> (String, String) {
+    let (folder, file) = (site.at(name), site.at(&format!("{name}.module")));
+    fs::create_dir_all(&folder).unwrap();
+    for (name, text) in module.templates() {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    let mut declared = module.assignment(1)["provisioning"].take();
+    declared.as_object_mut().unwrap().remove("templates");
+    fs::write(&file, declared.to_string()).unwrap();
+    (folder.to_str().unwrap().to_owned(), file.to_str().unwrap().to_owned())
+}
+
+/// Runs a verb of the mesh; its exit code and what it said to people.
+fn mesh(site: &Site, verb: &[&str]) -> (Option<i32>, String) {
+    let run = site.mesh(verb);
+    (run.status.code(), String::from_utf8_lossy(&run.stderr).into_owned())
+}
+
+/// T38, C44: a provider that is there and does not provide what is asked of it is refused; one that is not there yet is said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t38_c44_a_provider_that_is_missing_is_said_and_a_wrong_one_refused() {
+    let Some(site) = Site::start(Options::default()).await else { return };
+    let assign = |name: &str, module: &Module| {
+        let (folder, file) = module_folder(&site, name, module);
+        mesh(&site, &["assign", "web1", name, "--module", &file, "--templates", &folder])
+    };
+    let web = |provider: &str, provision: &str| {
+        let entry = json!({"provision": provision, "provider": provider, "credential": "none"});
+        site.web1().module("web").file("web", "x").requires(entry)
+    };
+    let (code, said) = assign("web", &web("db", "postgres"));
+    assert_eq!(
+        (code, said.as_str()),
+        (Some(0), "warning: provisions[0].provider: no machine has the module `db`\n")
+    );
+    assert_eq!(assign("db", &provider(site.web1())).0, Some(0));
+    assert_eq!(assign("web", &web("db", "postgres")), (Some(0), String::new()));
+    let (code, said) = assign("web2", &web("DB", "postgres"));
+    assert!(code == Some(0) && said.contains("the module `DB`; is `db` meant?"), "{said}");
+    for provision in ["Postgres", "postgers"] {
+        let (code, said) = assign("web3", &web("db", provision));
+        let wanted = format!(
+            "refused: provisions[0].provision: `db` does not provide `{provision}`; is `postgres` meant?\n"
+        );
+        assert_eq!((code, said), (Some(1), wanted));
+    }
+    assert!(site.bus.get(key::ASSIGNMENTS, "web1.web3").await.is_none());
 }
 
 /// T39: what a provider serves is waited for without its bucket, without the entry, without the key; then it is filled.

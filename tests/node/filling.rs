@@ -61,7 +61,7 @@ async fn t2_c43_everything_missing_is_named_at_once_and_one_by_one_it_comes() {
     let module = site.web1().module("forge").file("a", "${config:a}${config:b}${secret:pw}").secret("pw");
     std::fs::write(site.web1().path("a"), "as before").unwrap();
     site.assign(&module).await;
-    let (a, b, pw) = ("config a absent", "config b absent", "secret pw absent");
+    let (a, b, pw) = ("config a no-entry", "config b no-entry", "secret pw absent");
     site.says("web1", "forge", &format!("waiting {a}, {b}, {pw}")).await;
     assert_eq!(site.web1().read("a").unwrap(), "as before");
     let log = site.web1().log();
@@ -280,7 +280,7 @@ async fn t11_needs_are_recorded_at_once_and_dropped_with_their_placeholders() {
         .item("c", "${config:a}")
         .secret("pw");
     site.assign(&module).await;
-    site.says("web1", "forge", "waiting config a absent, config b absent").await;
+    site.says("web1", "forge", "waiting config a no-entry, config b no-entry").await;
     assert_eq!(site.needs("web1", "forge").await, ["config.a", "config.b", "secret.pw"]);
     let need: serde_json::Value =
         serde_json::from_slice(&site.bus.get(key::NEEDS, "web1.forge.config.a").await.unwrap()).unwrap();
@@ -292,7 +292,7 @@ async fn t11_needs_are_recorded_at_once_and_dropped_with_their_placeholders() {
     assert_eq!(need, expected);
     let fewer = site.web1().module("forge").file("a", "${config:a}${secret:pw}").secret("pw");
     site.assign(&fewer).await;
-    site.says("web1", "forge", "waiting config a absent").await;
+    site.says("web1", "forge", "waiting config a no-entry").await;
     crate::support::eventually_async(vec!["config.a".to_owned(), "secret.pw".to_owned()], || {
         site.needs("web1", "forge")
     })

@@ -56,6 +56,40 @@ async fn t59_one_client_has_the_seat_and_reads_its_credential_at_every_connect()
     site.web1_mut().client.as_mut().unwrap().assert_running();
 }
 
+/// T60: a vault with another key, with a key that others may read, or with a store that is none ends with 78 and does not meet the
+/// bus; with its own key all of it is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t60_a_vault_that_cannot_open_its_store_ends_with_78() {
+    let Some(mut site) = Site::running(&["web1"], 1).await else { return };
+    site.store("own/forge/pw", b"t60-secret");
+    site.stop_vault().await;
+    fs::write(site.at("other.key"), [2; 32]).unwrap();
+    fs::set_permissions(site.at("other.key"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(site.at("loose.key"), [1; 32]).unwrap();
+    fs::set_permissions(site.at("loose.key"), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(site.at("no-store"), "this is no store").unwrap();
+    let place = site.tap.here();
+    for (flag, file) in [
+        ("--key-file", "other.key"),
+        ("--key-file", "loose.key"),
+        ("--key-file", "none.key"),
+        ("--store", "no-store"),
+    ] {
+        let mut arguments = site.vault_arguments();
+        let at = arguments.iter().position(|argument| argument == flag).unwrap();
+        arguments[at + 1] = site.at(file).to_str().unwrap().to_owned();
+        let mut vault = Program::quartermaster("vault", &arguments, &[], &site.at("second"));
+        assert_eq!(vault.ended().await.code(), Some(78), "{file}: {}", vault.log());
+        let said = vault.log();
+        assert!(said.lines().last().unwrap().starts_with("error: "), "{file}: {said}");
+    }
+    assert_eq!(site.tap.since(place, "mesh-vault.").len(), 0, "nothing was served");
+    site.start_vault().await;
+    site.assign(&site.web1().module("forge").file("a", "${secret:pw}").secret("pw")).await;
+    site.web1().holds("a", "t60-secret").await;
+    site.check_secrets();
+}
+
 /// C57: whatever the file mask, what a client keeps is nobody else's to read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c57_what_programs_keep_is_private_whatever_the_mask() {

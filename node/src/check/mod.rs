@@ -8,6 +8,7 @@ mod want;
 
 pub use prepare::{Attached, Prepared, PreparedFile, PreparedItem, faults, prepare};
 pub use read::{Source, Sources, needs, read};
+pub(crate) use resolve::secret_of;
 pub use resolve::{CheckError, Meaning, ValueFault};
 pub use want::Want;
 

@@ -9,7 +9,7 @@ use quartermaster_proto::mesh::{
 
 use super::{
     read::{Source, Sources},
-    resolve::{CheckError, Meaning, meaning, secret_of},
+    resolve::{CheckError, Meaning, meaning, meant, secret_of},
     want::Want,
 };
 use crate::template::Placeholder;
@@ -92,7 +92,7 @@ pub fn prepare(node: &str, module: &str, plan: &Plan, sources: Sources) -> Resul
                 Kind::Collected => "an item may not hold a collection",
                 _ => continue,
             };
-            return Err(placeholder_fault(&source, placeholder, what));
+            return Err(placeholder_fault(plan, &source, placeholder, what));
         }
         let filled = Attached::Template(source, meanings);
         prepared.items.push(PreparedItem { collection: item.collection.clone(), filled });
@@ -111,20 +111,21 @@ pub fn faults(node: &str, module: &str, plan: &Plan, sources: Sources) -> Vec<Ch
     let found = all.flat_map(|source| {
         source.template.placeholders().filter_map(|found| {
             let what = meaning(module, node, plan, found).err()?;
-            Some(placeholder_fault(source, found, what))
+            Some(placeholder_fault(plan, source, found, what))
         })
     });
     let found: Vec<CheckError> = found.collect();
     if found.is_empty() { prepare(node, module, plan, sources).err().into_iter().collect() } else { found }
 }
 
-fn placeholder_fault(source: &Source, found: &Placeholder, what: &'static str) -> CheckError {
+fn placeholder_fault(plan: &Plan, source: &Source, found: &Placeholder, what: &'static str) -> CheckError {
     CheckError::Placeholder {
         template: source.name.clone(),
         line: found.line,
         kind: found.kind.clone(),
         name: found.name.clone(),
         what,
+        near: meant(plan, found),
     }
 }
 
@@ -152,7 +153,7 @@ fn meanings(
     let mut found = Vec::new();
     for placeholder in source.template.placeholders() {
         let meaning = meaning(module, node, plan, placeholder)
-            .map_err(|what| placeholder_fault(source, placeholder, what))?;
+            .map_err(|what| placeholder_fault(plan, source, placeholder, what))?;
         if let Meaning::Want(want) | Meaning::Bound(want, _) = &meaning {
             wants.insert(want.clone());
         }

@@ -11,7 +11,10 @@ use quartermaster_proto::{
 };
 
 use super::want::Want;
-use crate::template::{FilterError, Placeholder, TemplateError};
+use crate::{
+    near::near,
+    template::{FilterError, Placeholder, TemplateError},
+};
 
 /// Why a plan with its templates can never be filled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,9 +35,10 @@ pub enum CheckError {
     },
     /// A placeholder cannot be.
     #[error(
-        "template `{}`, line {line}: {kind} {}: {what}",
+        "template `{}`, line {line}: {kind} {}: {what}{}",
         escape_bounded(template, 120),
-        escape_bounded(name, 120)
+        escape_bounded(name, 120),
+        near.as_ref().map_or_else(String::new, |near| format!("; is `{}` meant?", escape_bounded(near, 120)))
     )]
     Placeholder {
         /// The template.
@@ -47,6 +51,8 @@ pub enum CheckError {
         name: String,
         /// What is wrong.
         what: &'static str,
+        /// What is there under a like name.
+        near: Option<String>,
     },
     /// A file is declared as it must not be.
     #[error("{}: {what}", escape_bounded(path, 160))]
@@ -132,8 +138,40 @@ pub(super) fn meaning(
     })
 }
 
+/// What is there under a like name, where a placeholder means nothing.
+pub(super) fn meant(plan: &Plan, found: &Placeholder) -> Option<String> {
+    let contents = &plan.contents;
+    let name = found.name.as_str();
+    let Some(kind) = Kind::parse(&found.kind) else {
+        return near(&found.kind, Kind::ALL.iter().map(|kind| kind.as_str())).map(str::to_owned);
+    };
+    match kind {
+        Kind::Secret => {
+            let secrets = contents.secrets.iter().map(|secret| secret.name.as_str());
+            let credentials = contents.provisions.iter().filter_map(|entry| entry.name.as_deref());
+            near(name, secrets.chain(credentials)).map(str::to_owned)
+        }
+        Kind::Collected | Kind::Shell | Kind::Environment | Kind::Contribution => {
+            let collection = kind.collection(name)?;
+            near(&collection, contents.collections.iter().map(|entry| entry.collection.as_str()))
+                .map(str::to_owned)
+        }
+        Kind::Consumers => near(name, contents.provides.iter().map(String::as_str)).map(str::to_owned),
+        Kind::Bound => {
+            let (provision, _) = name.rsplit_once(':')?;
+            let shown = |entry: &ProvisionPlan| match &entry.local {
+                Some(local) => format!("{}.{local}", entry.provision),
+                None => entry.provision.clone(),
+            };
+            let known: Vec<String> = contents.provisions.iter().map(shown).collect();
+            near(provision, known.iter().map(String::as_str)).map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
 /// The vault's name of a secret or a credential that the plan names.
-pub(super) fn secret_of(module: &str, node: &str, plan: &Plan, name: &str) -> Option<SecretName> {
+pub(crate) fn secret_of(module: &str, node: &str, plan: &Plan, name: &str) -> Option<SecretName> {
     if plan.contents.secrets.iter().any(|secret| secret.name == name) {
         return Some(SecretName::Own { module: module.to_owned(), name: name.to_owned(), node: None });
     }

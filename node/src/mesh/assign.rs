@@ -8,6 +8,7 @@ use quartermaster_proto::time::WallClock;
 
 use super::catalogue::{encode, names, plan_faults, plan_for, shared_paths};
 use super::error::MeshError;
+use super::providers::providers;
 use super::rows::{Before, delete, put, rows};
 use super::signer::Signer;
 use super::stores::prepare_bound;
@@ -41,6 +42,8 @@ pub struct Assigned {
     pub digest: Option<Digest>,
     /// What another module of the machine has too: the path and the module.
     pub shared: Vec<(String, String)>,
+    /// Providers that no machine has yet, each as a sentence.
+    pub unserved: Vec<String>,
 }
 
 /// Checks a module with its templates as the catalogue does, and only then writes its assignment. A provider gets its bucket.
@@ -62,15 +65,30 @@ pub async fn assign(
         None => None,
     };
     let (mut before, mut last) = (0, 0);
-    for row in rows(bus, key::ASSIGNMENTS, &format!("{}.>", esc(node))).await? {
+    // Providers may be anywhere.
+    let is_bound = plan.as_ref().is_some_and(|plan| !plan.contents.provisions.is_empty());
+    let meant = if is_bound { ">".to_owned() } else { format!("{}.>", esc(node)) };
+    let mut others = Vec::new();
+    for row in rows(bus, key::ASSIGNMENTS, &meant).await? {
         let read = row.value.as_deref().and_then(|value| read_assignment(&row.key, value).ok());
         if row.key == own {
             before = row.revision;
             last = read.map_or(0, |(assignment, _)| assignment.serial);
-        } else if let (Some((other, _)), Some(plan)) = (read, &plan) {
-            let Assignment { module, .. } = &other;
-            shared.extend(shared_paths(plan, &other).into_iter().map(|path| (path, module.clone())));
+        } else if let Some((other, _)) = read {
+            others.push(other);
         }
+    }
+    let mut unserved = Vec::new();
+    if let Some(plan) = &plan {
+        for other in others.iter().filter(|other| other.node == node) {
+            let Assignment { module, .. } = other;
+            shared.extend(shared_paths(plan, other).into_iter().map(|path| (path, module.clone())));
+        }
+        let providers = providers(plan, &others);
+        if !providers.wrong.is_empty() {
+            return Err(MeshError::Refused(providers.wrong));
+        }
+        unserved = providers.missing;
     }
     let digest = plan.as_ref().map(|plan| plan.templates.digest);
     let is_provider = plan.as_ref().is_some_and(|plan| !plan.contents.provides.is_empty());
@@ -80,7 +98,7 @@ pub async fn assign(
         prepare_bound(bus, module).await?;
     }
     let revision = put(bus, key::ASSIGNMENTS, &own, value, Some(signer), Before::Revision(before)).await?;
-    Ok(Assigned { revision, serial, digest, shared })
+    Ok(Assigned { revision, serial, digest, shared, unserved })
 }
 
 /// Writes any bytes as an assignment, signed and unchecked: what the catalogue would never let pass, for who tests what becomes of it.

@@ -11,6 +11,7 @@ mod catalogue;
 mod error;
 mod look;
 mod object;
+mod providers;
 mod registry;
 mod rows;
 mod signer;

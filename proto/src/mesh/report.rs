@@ -185,7 +185,7 @@ pub struct Waiting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// It is not there.
+    /// Its owner does not have it: the vault, the plan, what a provider serves, the store of archives.
     Absent,
     /// Nobody answers.
     NoAnswer,

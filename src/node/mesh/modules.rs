@@ -157,6 +157,9 @@ pub(super) fn assign(place: &SiteArgs, args: &AssignArgs, out: &mut Out) -> Exit
                 clean(other)
             ));
         }
+        for what in &done.unserved {
+            say(&format!("warning: {}\n", clean(what)));
+        }
         let digest = done.digest.map(|digest| digest.to_string());
         if args.json {
             print(

@@ -3,6 +3,7 @@
 use comfy_table::{Table, presets};
 use quartermaster_node::client::bus::Bus;
 use quartermaster_node::mesh::{MeshError, Placed, Selection, modules, needs, registry_faults};
+use quartermaster_node::near::near;
 use quartermaster_proto::mesh::accounts::Account;
 use quartermaster_proto::mesh::need::Need;
 use quartermaster_proto::mesh::report::Outcome;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::look::said;
 use super::place::{Chosen, SiteArgs, clean, json as print, work};
-use crate::cli::out::Out;
+use crate::cli::out::{Out, say};
 use crate::exit::Exit;
 
 /// Arguments of `quartermaster mesh show`.
@@ -33,20 +34,43 @@ pub(super) fn show(place: &SiteArgs, args: &ShowArgs, out: &mut Out) -> Exit {
         let found = modules(&bus, &pin, &selection).await?;
         let registry = registry_faults(&bus, &pin).await?;
         let is_one = selection.node.is_some() && selection.module.is_some();
+        if found.is_empty() && selection.node.is_some() {
+            // Asked for what is not there.
+            let all = modules(&bus, &pin, &Selection::default()).await?;
+            let what = if is_one { "error" } else { "warning" };
+            say(&format!("{what}: {}\n", clean(&unknown(&selection, &all))));
+        }
         if args.json {
             print(out, &for_scripts(&bus, &selection, &found, &registry).await?);
         } else if let (true, [placed]) = (is_one, found.as_slice()) {
             let needs = needs(&bus, &selection).await?;
             out.text(&everything(placed, &needs));
-        } else {
+        } else if !is_one {
             out.text(&overview(&found));
             for (kind, what) in &registry {
                 out.text(&format!("registry: {kind}: {}\n", clean(what)));
             }
         }
-        // Asked for one that is not there.
         Ok(if is_one && found.is_empty() { Exit::Failure } else { Exit::Success })
     })
+}
+
+/// What is not there, and what may be meant.
+fn unknown(selection: &Selection, all: &[Placed]) -> String {
+    let node = selection.node.as_deref().unwrap_or_default();
+    let of_node = all.iter().filter(|placed| placed.assignment.node == node);
+    let modules: Vec<&str> = of_node.map(|placed| placed.assignment.module.as_str()).collect();
+    let (what, like) = match selection.module.as_deref() {
+        Some(module) if !modules.is_empty() => {
+            (format!("{module} is not assigned to {node}"), near(module, modules))
+        }
+        _ => {
+            let nodes = all.iter().map(|placed| placed.assignment.node.as_str());
+            (format!("nothing is assigned to {node}"), near(node, nodes))
+        }
+    };
+    let like = like.map_or_else(String::new, |like| format!("; is `{like}` meant?"));
+    format!("{what}{like}")
 }
 
 async fn for_scripts(
@@ -225,6 +249,19 @@ mod tests {
         let older = Placed { report: Some(report(6)), ..with_plan() };
         assert_eq!(standing(&older).1, "of revision 6, not yet of 7");
         check(&Placed { disbelieved: Some("it is not signed".to_owned()), ..said }, "not believed");
+    }
+
+    #[test]
+    fn what_is_not_there_is_named_with_what_is_like_it() {
+        let all = [with_plan()];
+        let said = |node: &str, module: Option<&str>| {
+            let selection = Selection { node: Some(node.to_owned()), module: module.map(str::to_owned) };
+            unknown(&selection, &all)
+        };
+        assert_eq!(said("web1", Some("Forge")), "Forge is not assigned to web1; is `forge` meant?");
+        assert_eq!(said("web1", Some("x")), "x is not assigned to web1");
+        assert_eq!(said("wbe1", None), "nothing is assigned to wbe1; is `web1` meant?");
+        assert_eq!(said("wbe1", Some("forge")), "nothing is assigned to wbe1; is `web1` meant?");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `quartermaster mesh config …`: config values, as `mesh-config` resolves them.
 
-use quartermaster_node::mesh::{set_config, unset_config};
+use quartermaster_node::client::bus::Bus;
+use quartermaster_node::mesh::{Selection, needs, set_config, unset_config};
+use quartermaster_node::near::near;
 use quartermaster_proto::mesh::accounts::Account;
 use quartermaster_proto::mesh::value::Json;
 
@@ -48,6 +50,19 @@ pub struct Whose {
     key: String,
 }
 
+/// The key that a module needs, where it needs none of this name and one that is like it. Who sets values before a plan names them is
+/// told nothing.
+async fn meant(bus: &Bus, whose: &Whose) -> Option<String> {
+    let selection = Selection { node: Some(whose.node.clone()), module: Some(whose.module.clone()) };
+    let needs = needs(bus, &selection).await.ok()?;
+    let keys: Vec<&str> =
+        needs.iter().filter(|need| need.kind == "config").map(|need| need.name.as_str()).collect();
+    if keys.contains(&whose.key.as_str()) {
+        return None;
+    }
+    near(&whose.key, keys).map(str::to_owned)
+}
+
 /// What was done, for scripts.
 #[derive(serde::Serialize)]
 struct Done<'a> {
@@ -81,6 +96,17 @@ pub(super) fn config(place: &SiteArgs, command: &ConfigCommand, out: &mut Out) -
             Some(value) => set_config(&bus, node, module, key, value).await?,
             None => unset_config(&bus, node, module, key).await?,
         };
+        if value.is_some()
+            && let Some(needed) = meant(&bus, whose).await
+        {
+            say(&format!(
+                "warning: {} on {} needs `{}`, and nothing that is called `{}`\n",
+                clean(module),
+                clean(node),
+                clean(&needed),
+                clean(key)
+            ));
+        }
         if *json {
             let done = Done { node, module, key, value: value.as_ref(), revision };
             out.text(&format!("{}\n", serde_json::to_string(&done).unwrap_or_default()));

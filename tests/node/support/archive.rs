@@ -21,6 +21,11 @@ impl Entry {
         Self { name: name.to_owned(), kind, link: link.to_owned(), content: vec![] }
     }
 
+    /// Its name and content.
+    pub fn shown(&self) -> (&str, &[u8]) {
+        (&self.name, &self.content)
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         let mut header = [0_u8; 512];
         let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());

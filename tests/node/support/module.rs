@@ -121,6 +121,11 @@ impl Module {
         self
     }
 
+    /// The templates: name and text.
+    pub fn templates(&self) -> Vec<(&str, &[u8])> {
+        self.templates.iter().map(Entry::shown).collect()
+    }
+
     /// The archive's bytes.
     pub fn bytes(&self) -> Vec<u8> {
         self.archive.clone().unwrap_or_else(|| archive(&self.templates))

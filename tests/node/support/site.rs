@@ -280,8 +280,8 @@ impl Site {
         found.into_keys().map(|key| key[prefix.len()..].to_owned()).collect()
     }
 
-    /// Starts the vault and waits until it listens to operators.
-    pub async fn start_vault(&mut self) {
+    /// How the vault is started.
+    pub fn vault_arguments(&self) -> Vec<String> {
         let text = |name: &str| self.at(name).to_str().unwrap().to_owned();
         let credentials = self.broker.credentials(&Account::Vault).to_str().unwrap().to_owned();
         let mut arguments =
@@ -300,6 +300,12 @@ impl Site {
         arguments.extend(["--metrics".to_owned(), ANY_PORT.to_owned()]);
         arguments.extend(["--pin".to_owned(), Self::pin()]);
         arguments.extend(self.vault_also.iter().cloned());
+        arguments
+    }
+
+    /// Starts the vault and waits until it listens to operators.
+    pub async fn start_vault(&mut self) {
+        let arguments = self.vault_arguments();
         let _ = fs::remove_file(self.at("vault.sock"));
         let mut vault = Program::quartermaster("vault", &arguments, &[], self.dir.path());
         let socket = self.at("vault.sock");

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use async_nats::{AuthError, Client, ConnectError, ConnectOptions, Event};
-use quartermaster_proto::mesh::accounts::Account;
+use quartermaster_proto::{mesh::accounts::Account, text::escape_bounded};
 use tokio::sync::watch;
 
 use super::credentials::Credentials;
@@ -14,6 +14,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const RECONNECT_CAP: Duration = Duration::from_secs(2);
 /// A connection that answers no ping for twice this long is given up.
 const PING_EVERY: Duration = Duration::from_secs(5);
+
+/// Longest refusal that is told, in characters.
+const MAX_REFUSAL: usize = 300;
 
 /// Where and as whom to connect.
 #[derive(Debug, Clone)]
@@ -39,6 +42,41 @@ pub enum BusError {
 pub struct Bus {
     client: Client,
     connects: watch::Receiver<u64>,
+    refused: watch::Receiver<Option<String>>,
+}
+
+/// What the connection tells of itself.
+struct Told {
+    connects: watch::Sender<u64>,
+    refused: watch::Sender<Option<String>>,
+}
+
+impl Told {
+    fn take(&self, account: &str, event: &Event) {
+        let refusal = match event {
+            Event::Connected => {
+                self.connects.send_modify(|count| *count += 1);
+                self.refused.send_replace(None);
+                return;
+            }
+            Event::ServerError(error) => error.to_string(),
+            Event::ClientError(error) => error.to_string(),
+            event => {
+                tracing::debug!(%event, "broker");
+                return;
+            }
+        };
+        let refusal = escape_bounded(&refusal, MAX_REFUSAL);
+        // Said once, however often it is tried again.
+        let is_news = self.refused.send_if_modified(|before| {
+            let is_news = before.as_ref() != Some(&refusal);
+            *before = Some(refusal.clone());
+            is_news
+        });
+        if is_news {
+            tracing::warn!(account, refusal, "the broker cannot be used as it should");
+        }
+    }
 }
 
 impl Bus {
@@ -47,14 +85,14 @@ impl Bus {
     /// # Errors
     /// An address cannot be understood.
     pub async fn connect(settings: BusSettings) -> Result<Self, BusError> {
-        let (count, connects) = watch::channel(0);
+        let ((count, connects), (refusal, refused)) = (watch::channel(0), watch::channel(None));
         let servers = settings.servers.clone();
-        let client = options(settings, count)
+        let client = options(settings, Told { connects: count, refused: refusal })
             .retry_on_initial_connect()
             .connect(servers.as_str())
             .await
             .map_err(BusError::Connect)?;
-        Ok(Self { client, connects })
+        Ok(Self { client, connects, refused })
     }
 
     /// Connects now or not at all, for who asks once.
@@ -62,15 +100,22 @@ impl Bus {
     /// # Errors
     /// Why there is no connection.
     pub async fn connect_once(settings: BusSettings) -> Result<Self, ConnectError> {
-        let (count, connects) = watch::channel(0);
+        let ((count, connects), (refusal, refused)) = (watch::channel(0), watch::channel(None));
         let servers = settings.servers.clone();
-        let client = options(settings, count).connect(servers.as_str()).await?;
-        Ok(Self { client, connects })
+        let told = Told { connects: count, refused: refusal };
+        let client = options(settings, told).connect(servers.as_str()).await?;
+        Ok(Self { client, connects, refused })
     }
 
     /// The library's client, which publishes and asks.
     pub const fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// What the broker refused last since it was connected, or why it cannot be: in its words, which name a subject where a right is
+    /// missing.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.borrow().clone()
     }
 
     /// Counts the connects; a change means that something may have been missed.
@@ -79,7 +124,7 @@ impl Bus {
     }
 }
 
-fn options(settings: BusSettings, count: watch::Sender<u64>) -> ConnectOptions {
+fn options(settings: BusSettings, told: Told) -> ConnectOptions {
     let BusSettings { account, credentials, .. } = settings;
     let options = match credentials {
         None => ConnectOptions::new(),
@@ -92,6 +137,7 @@ fn options(settings: BusSettings, count: watch::Sender<u64>) -> ConnectOptions {
             }
         }),
     };
+    let name = account.name();
     options
         .name(format!("quartermaster {}", account.name()))
         .custom_inbox_prefix(account.inbox_prefix())
@@ -103,11 +149,7 @@ fn options(settings: BusSettings, count: watch::Sender<u64>) -> ConnectOptions {
             doubled.min(RECONNECT_CAP)
         })
         .event_callback(move |event| {
-            if matches!(event, Event::Connected) {
-                count.send_modify(|count| *count += 1);
-            } else {
-                tracing::debug!(%event, "broker");
-            }
+            told.take(&name, &event);
             std::future::ready(())
         })
 }

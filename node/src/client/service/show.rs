@@ -5,20 +5,27 @@ use std::{
     io::{self, Read as _},
     os::unix::{fs::PermissionsExt as _, net::UnixStream as PlainStream},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
 use actix::{Actor, AsyncContext as _, Context, WrapFuture as _};
 use async_nats::connection::State;
 use quartermaster_actors::{supervise::Birth, supervised};
+use quartermaster_proto::mesh::plan::Planned;
 use tokio::{
     io::AsyncWriteExt as _,
     net::{UnixListener, UnixStream},
     time::timeout,
 };
 
-use super::{NodeError, settings, status::Status, world::World};
+use super::{
+    NodeError,
+    looked::Around,
+    settings,
+    status::{ModuleStatus, Status},
+    world::World,
+};
 use crate::{client::bus::Bus, peers};
 
 /// Its mailbox: signs of life, and nothing else.
@@ -79,11 +86,16 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 }
 
 async fn tell(mut stream: UnixStream, world: Arc<World>, bus: Bus) {
+    let mut modules = world.statuses.shown();
+    for (module, status) in &mut modules {
+        explain(&world, module, status);
+    }
     let status = Status {
         node: world.node.clone(),
         run: world.run.clone(),
         connected: bus.client().connection_state() == State::Connected,
-        modules: world.statuses.shown(),
+        refused: bus.refused(),
+        modules,
     };
     let text = serde_json::to_vec(&status).unwrap_or_default();
     // Whoever asked may be gone.
@@ -92,6 +104,21 @@ async fn tell(mut stream: UnixStream, world: Arc<World>, bus: Bus) {
         stream.shutdown().await
     })
     .await;
+}
+
+/// Adds where what is missing was looked for, and what is there under a like name.
+fn explain(world: &World, module: &str, status: &mut ModuleStatus) {
+    let Some(assigned) = world.assigned.get(&module.to_owned()) else { return };
+    let Planned::Plan(plan) = &*assigned.planned else { return };
+    let registry = world.registry.borrow().clone();
+    let config = world.config.read().unwrap_or_else(PoisonError::into_inner);
+    let config: Vec<&str> =
+        config.values.get(module).into_iter().flat_map(|values| values.keys().map(String::as_str)).collect();
+    let around = Around { node: &world.node, module, plan, registry: &registry, config };
+    for missing in &mut status.waiting {
+        missing.looked = around.looked(&missing.waiting);
+        missing.near = around.near(&missing.waiting);
+    }
 }
 
 /// Asks the client with this state folder where its modules stand.

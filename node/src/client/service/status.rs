@@ -29,6 +29,9 @@ pub struct Status {
     pub run: String,
     /// The broker is connected.
     pub connected: bool,
+    /// What the broker refused last since it was connected, or why it cannot be, in its words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// Each module of this machine.
     pub modules: BTreeMap<String, ModuleStatus>,
 }
@@ -43,7 +46,7 @@ pub struct ModuleStatus {
     pub revision: u64,
     /// What it waits for, each since when.
     #[serde(default)]
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<Missing>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -61,6 +64,20 @@ pub struct ModuleStatus {
     pub last_look: Option<String>,
 }
 
+/// Something that is waited for, as the report has it, and where it was looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// What, why, and since when.
+    #[serde(flatten)]
+    pub waiting: Waiting,
+    /// Where it was looked for: a key and its bucket, a name of the vault, a place in the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked: Option<String>,
+    /// What is there under a like name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near: Option<String>,
+}
+
 /// What is known of one module.
 #[derive(Debug, Clone)]
 pub(super) struct Standing {
@@ -75,7 +92,10 @@ impl Standing {
     fn shown(&self) -> ModuleStatus {
         let (mut waiting, mut reason, mut retry) = (Vec::new(), None, None);
         match self.report.as_ref().map(|report| &report.outcome) {
-            Some(Outcome::Waiting { waiting: missing }) => waiting.clone_from(missing),
+            Some(Outcome::Waiting { waiting: missing }) => {
+                let bare = |waiting: &Waiting| Missing { waiting: waiting.clone(), looked: None, near: None };
+                waiting.extend(missing.iter().map(bare));
+            }
             Some(Outcome::Failed { reason: why, retry_at }) => {
                 (reason, retry) = (Some(why.clone()), *retry_at);
             }

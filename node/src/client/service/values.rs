@@ -66,11 +66,11 @@ enum Known {
 
 impl Known {
     /// Why an entry is missing.
-    const fn why(self, absent: Why) -> Why {
+    const fn why(self) -> Why {
         match self {
             Self::NotYet => Why::NotLoaded,
             Self::NoBucket => Why::NoBucket,
-            Self::Whole => absent,
+            Self::Whole => Why::NoEntry,
         }
     }
 }
@@ -206,14 +206,14 @@ impl Values {
                 Some(match held {
                     Some(Ok(value)) => Found::Here(Stored::Json(value.clone())),
                     Some(Err(error)) => Found::Refused { reason: error.to_string(), retry_at: None },
-                    None => Found::Missing(self.known(&Origin::Config).why(Why::Absent)),
+                    None => Found::Missing(self.known(&Origin::Config).why()),
                 })
             }
             Want::Bound { provider, provision, local } => {
                 let bucket = self.bound_bucket(provider)?;
                 let key = key::bound_key(&self.world.node, module, provision, local.as_deref()).ok()?;
                 let held = self.bound.get(&bucket).and_then(|entries| entries.get(&key)).cloned();
-                let why = || Found::Missing(self.known(&Origin::Bound(bucket)).why(Why::NoEntry));
+                let why = || Found::Missing(self.known(&Origin::Bound(bucket)).why());
                 Some(held.unwrap_or_else(why))
             }
             Want::Vault(_) | Want::Collection(_) | Want::Consumers(_) => None,
