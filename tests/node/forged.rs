@@ -24,6 +24,14 @@ async fn t58_a_stolen_account_changes_nothing_on_another_machine() {
     site.says("web2", "forge", "applied a=written").await;
     let right = site.bus.get(key::ASSIGNMENTS, "web2.forge").await.unwrap();
 
+    // Its serial was remembered before anything was done for it, so a client that is killed now lets no older one in later.
+    let seen = std::fs::read(site.web2().state().join("seen.json")).unwrap();
+    let serial = |text: &[u8], at: &str| {
+        let json: serde_json::Value = serde_json::from_slice(text).unwrap();
+        json.pointer(at).and_then(serde_json::Value::as_u64).unwrap()
+    };
+    assert_eq!(serial(&seen, "/serials/web2.forge"), serial(&right, "/serial"));
+
     // The thief of web1's account asks the broker for answers that are to land elsewhere.
     let thief = site.broker.connect(&site.web1().account()).await;
     for elsewhere in [

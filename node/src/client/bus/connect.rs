@@ -66,7 +66,7 @@ impl Told {
                 return;
             }
         };
-        let refusal = escape_bounded(&refusal, MAX_REFUSAL);
+        let refusal = escape_bounded(refusal.trim_start_matches("nats: "), MAX_REFUSAL);
         // Said once, however often it is tried again.
         let is_news = self.refused.send_if_modified(|before| {
             let is_news = before.as_ref() != Some(&refusal);

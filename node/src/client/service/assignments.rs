@@ -75,6 +75,10 @@ impl Assignments {
                 self.world.mirrored.store(revision, Ordering::Relaxed);
                 let changed = self.mirror.put(&key, &assignment);
                 if let Some(module) = self.own(&key) {
+                    // Before anything is done for it, so that no crash lets an older one in; the snapshot's are saved together.
+                    if self.is_loaded {
+                        self.source.seen.save();
+                    }
                     self.told.insert(module.clone());
                     let newly = self.world.assigned.get(&module).is_none();
                     let Assignment { planned, .. } = *assignment;
@@ -103,6 +107,7 @@ impl Assignments {
         if std::mem::replace(&mut self.is_loaded, true) {
             return;
         }
+        self.source.seen.save();
         let told = std::mem::take(&mut self.told);
         for module in self.world.assigned.keys().into_iter().filter(|module| !told.contains(module)) {
             self.world.assigned.set(module, None);
