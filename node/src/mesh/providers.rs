@@ -36,7 +36,7 @@ pub(super) fn providers(plan: &Plan, others: &[Assignment]) -> Providers {
             found.missing.push(format!("{place}.provider: {machine} the module `{provider}`{like}"));
             continue;
         }
-        let provided: Option<Vec<&str>> = meant
+        let served: Option<Vec<&str>> = meant
             .map(|other| match &other.planned {
                 Planned::Plan(plan) => Some(plan.contents.provides.iter().map(String::as_str)),
                 Planned::Nothing | Planned::Unreadable(_) => None,
@@ -45,8 +45,8 @@ pub(super) fn providers(plan: &Plan, others: &[Assignment]) -> Providers {
                 all.extend(provides?);
                 Some(all)
             });
-        if let Some(provided) = provided.filter(|provided| !provided.contains(&entry.provision.as_str())) {
-            let like = near(&entry.provision, provided);
+        if let Some(served) = served.filter(|served| !served.contains(&entry.provision.as_str())) {
+            let like = near(&entry.provision, served);
             let like = like.map_or_else(String::new, |like| format!("; is `{like}` meant?"));
             found.wrong.push(format!(
                 "{place}.provision: `{provider}` does not provide `{}`{like}",
