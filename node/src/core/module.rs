@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use quartermaster_proto::{
@@ -44,6 +45,8 @@ pub struct ModuleSettings {
     pub digest_key: Arc<DigestKey>,
     /// Spreads retries.
     pub jitter: u64,
+    /// How far into its minute it begins, below a minute: modules that begin together then write again at different times.
+    pub phase: Duration,
 }
 
 /// Where a module stands, for people.
@@ -94,6 +97,7 @@ impl ModuleCore {
         Self {
             jitter: Jitter::new(settings.jitter),
             reports: Reports::new(&settings.node, &settings.module, &settings.run),
+            writing: Writing::with_phase(settings.phase),
             settings,
             revision: 0,
             digest: Digest::of(b""),
@@ -106,7 +110,6 @@ impl ModuleCore {
             wanted: (0, BTreeSet::new()),
             items: BTreeMap::new(),
             notes: BTreeSet::new(),
-            writing: Writing::default(),
             settle: Settle::default(),
             state: State::Unplanned,
         }
@@ -351,6 +354,7 @@ impl ModuleCore {
         self.writing.all |= !is_said;
         let Some((id, files)) = self.writing.begin(files, &self.settings.digest_key) else {
             self.state = State::Applied;
+            self.settle.ended(false);
             return;
         };
         self.state = State::Writing;
@@ -381,6 +385,8 @@ impl ModuleCore {
             Ended::Stale => return,
             Ended::Applied(files, programs) => {
                 self.state = State::Applied;
+                let has_changed = files.iter().any(|file| file.action.is_change()) || !programs.is_empty();
+                self.settle.ended(has_changed);
                 if programs.iter().any(|program| program.result == ProgramResult::Done) {
                     self.settle.told(now.mono);
                     is_told = true;

@@ -20,14 +20,18 @@ const BETWEEN_TELLINGS: Duration = Duration::from_secs(1);
 pub(super) struct Settle {
     first: Option<Duration>,
     due: Option<Duration>,
-    acted: Option<Duration>,
+    /// When changes were looked at last; none when that came to nothing.
+    looked: Option<Duration>,
+    /// When changes were looked at last that went onto the disk or to a program.
+    wrote: Option<Duration>,
     told: Option<Duration>,
 }
 
 impl Settle {
     /// Notes a change; answers when to look.
     pub fn changed(&mut self, now: Duration, of_many: bool) -> Duration {
-        let is_quiet = self.acted.is_none_or(|acted| now.saturating_sub(acted) >= QUIET);
+        let acted = self.looked.max(self.wrote);
+        let is_quiet = acted.is_none_or(|acted| now.saturating_sub(acted) >= QUIET);
         let wait = match (is_quiet, of_many) {
             (true, _) => SOON,
             (false, false) => BURST,
@@ -53,8 +57,18 @@ impl Settle {
 
     /// Everything was looked at; nothing waits any more.
     pub fn looked(&mut self, now: Duration) {
-        let acted = if self.due.is_some() { Some(now) } else { self.acted };
-        *self = Self { first: None, due: None, acted, told: self.told };
+        let looked = if self.due.is_some() { Some(now) } else { self.looked };
+        *self = Self { first: None, due: None, looked, ..*self };
+    }
+
+    /// What was looked at last went onto the disk or to a program, or did neither: then a change that comes now costs neither
+    /// a second time, and has nothing to wait for.
+    pub fn ended(&mut self, has_changed: bool) {
+        if has_changed {
+            self.wrote = self.looked.max(self.wrote);
+        } else {
+            self.looked = None;
+        }
     }
 }
 
@@ -75,6 +89,23 @@ mod tests {
         assert!(settle.is_due(ms(5_010)));
         settle.looked(ms(5_010));
         assert!(!settle.is_due(ms(9_000)), "nothing waits any more");
+    }
+
+    #[test]
+    fn what_changed_nothing_makes_no_burst() {
+        let mut settle = Settle::default();
+        settle.changed(ms(0), false);
+        settle.looked(ms(10));
+        settle.ended(false);
+        assert_eq!(settle.changed(ms(20), false), ms(30), "as after a quiet time");
+        settle.looked(ms(30));
+        assert_eq!(settle.changed(ms(31), false), ms(131), "its end is not known yet");
+        settle.looked(ms(131));
+        settle.ended(true);
+        settle.changed(ms(200), false);
+        settle.looked(ms(300));
+        settle.ended(false);
+        assert_eq!(settle.changed(ms(310), false), ms(410), "what was written before that counts");
     }
 
     /// Acts on changes at these times and tells a program each time; when it was told.

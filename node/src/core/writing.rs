@@ -42,8 +42,10 @@ pub(super) struct Writing {
     pub tries: u32,
     /// What the engine could not do, if anything.
     pub failure: Option<String>,
-    /// When the period began.
+    /// When the first request was made.
     pub first: Option<Duration>,
+    /// How much of the fixed period had passed by then.
+    phase: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -68,6 +70,10 @@ pub(super) enum Ended {
 }
 
 impl Writing {
+    pub fn with_phase(phase: Duration) -> Self {
+        Self { phase, ..Self::default() }
+    }
+
     pub const fn is_busy(&self) -> bool {
         self.in_flight.is_some()
     }
@@ -78,8 +84,10 @@ impl Writing {
         let mut digests = Vec::new();
         let mut hashes = BTreeMap::new();
         for Filled { path, content, sensitive } in files {
-            digests.push((path.clone(), key.digest(&content, sensitive)));
-            let sha256 = Digest::of(&content).hex();
+            let hash = Digest::of(&content);
+            let shown = if sensitive { key.digest(&content, true) } else { hash.to_string() };
+            digests.push((path.clone(), shown));
+            let sha256 = hash.hex();
             if self.all || self.accepted.get(&path) != Some(&sha256) {
                 hashes.insert(path.clone(), sha256.clone());
                 sent.push(FillFile { path, content, sha256, sensitive });
@@ -177,13 +185,13 @@ impl Writing {
     /// The next end of the fixed period after `now`; late ones are skipped.
     pub fn next_minute(&mut self, now: Duration) -> Duration {
         let first = *self.first.get_or_insert(now);
-        let passed = now.saturating_sub(first).as_nanos() / MINUTE.as_nanos();
-        first + MINUTE.saturating_mul(u32::try_from(passed + 1).unwrap_or(u32::MAX))
+        let passed = (now.saturating_sub(first) + self.phase).as_nanos() / MINUTE.as_nanos();
+        first + MINUTE.saturating_mul(u32::try_from(passed + 1).unwrap_or(u32::MAX)) - self.phase
     }
 
     /// Nothing that was written counts any more; numbers of requests go on.
     pub fn start_over(&mut self) {
-        *self = Self { all: true, next_id: self.next_id, ..Self::default() };
+        *self = Self { all: true, next_id: self.next_id, phase: self.phase, ..Self::default() };
     }
 
     /// An answer to what was asked for an older plan is not waited for.

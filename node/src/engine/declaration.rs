@@ -1,6 +1,9 @@
 //! What may be written: the engine's own copy of each module's declaration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use quartermaster_proto::mesh::esc;
 
 use super::disk::FilePath;
 use super::managed::Format;
@@ -53,7 +56,7 @@ pub struct Declaration {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Standing<'a> {
     /// Both mean the same.
-    Same(&'a Declaration),
+    Same(&'a Arc<Declaration>),
     /// The module is not declared.
     Unknown,
     /// The request knows more than the engine yet does.
@@ -65,7 +68,9 @@ pub enum Standing<'a> {
 /// All of a machine's declarations, by the module's token, whose order decides who holds a path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Declarations {
-    by_token: BTreeMap<String, Declaration>,
+    by_token: BTreeMap<String, Arc<Declaration>>,
+    /// Which module holds a path, and the how manieth of its files it is: made once, and asked for every file of every minute.
+    holders: HashMap<FilePath, (Arc<Declaration>, usize)>,
     /// They come from a folder, where only the digest says which is which.
     from_folder: bool,
     /// They are a copy of earlier, so that what is missing may only be unknown.
@@ -74,13 +79,19 @@ pub struct Declarations {
 
 impl Declarations {
     /// From a folder of files, by each module's token.
-    pub fn from_folder(by_token: BTreeMap<String, Declaration>) -> Self {
-        Self { by_token, from_folder: true, is_old: false }
+    pub fn from_folder(by_token: BTreeMap<String, Arc<Declaration>>) -> Self {
+        Self { from_folder: true, ..Self::from_mirror(by_token) }
     }
 
     /// From the mirror, by each module's token.
-    pub const fn from_mirror(by_token: BTreeMap<String, Declaration>) -> Self {
-        Self { by_token, from_folder: false, is_old: false }
+    pub fn from_mirror(by_token: BTreeMap<String, Arc<Declaration>>) -> Self {
+        let mut holders = HashMap::new();
+        for declaration in by_token.values() {
+            for (at, file) in declaration.files.iter().flatten().enumerate() {
+                holders.entry(file.path.clone()).or_insert_with(|| (Arc::clone(declaration), at));
+            }
+        }
+        Self { by_token, holders, from_folder: false, is_old: false }
     }
 
     /// As a copy of earlier: files may be written by it, but nothing is taken away.
@@ -97,20 +108,18 @@ impl Declarations {
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Declaration> {
-        self.by_token.values()
+        self.by_token.values().map(|declaration| &**declaration)
     }
 
     /// One module's.
-    pub fn of(&self, module: &str) -> Option<&Declaration> {
-        self.iter().find(|declaration| declaration.module == module)
+    pub fn of(&self, module: &str) -> Option<&Arc<Declaration>> {
+        self.by_token.get(&esc(module))
     }
 
     /// The first module that declares a path, and the file.
     pub fn holder(&self, path: &FilePath) -> Option<(&Declaration, &DeclaredFile)> {
-        self.iter().find_map(|declaration| {
-            let file = declaration.files.iter().flatten().find(|file| file.path == *path)?;
-            Some((declaration, file))
-        })
+        let (declaration, at) = self.holders.get(path)?;
+        Some((declaration, declaration.files.as_ref()?.get(*at)?))
     }
 
     /// Compares what a request names with what is known.

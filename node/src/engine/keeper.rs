@@ -6,11 +6,12 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::declaration::{Declaration, Declarations, DeclaredFile, Writing};
-use super::disk::{Accounts, Folder, Found, NewFolder, Placed, Roots, Staged, sweep};
+use super::disk::{Accounts, FilePath, Folder, Found, NewFolder, Placed, Roots, Staged, sweep};
 use super::fault::{Fault, FileCode};
 use super::ledger::{Entry, Ledger, LedgerError, Owed, Row, Store};
 use super::plan::{self, Action, Asked, Filled};
 use super::program::Program;
+use super::round::Round;
 
 /// What became of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,8 +96,9 @@ impl Keeper {
         let mut jobs: Vec<Job<'_>> = Vec::new();
         // Folders that were made for what is held back are ours all the same.
         let mut made: Vec<Entry> = Vec::new();
+        let mut round = Round::new(&self.accounts);
         for (at, filled) in request.iter().enumerate() {
-            match self.stage(declarations, declaration, filled, at) {
+            match self.stage(&mut round, declarations, declaration, filled, at) {
                 Ok(job) => jobs.push(job),
                 Err(fault) => faults.push((at, fault)),
             }
@@ -106,15 +108,16 @@ impl Keeper {
             let reason = format!("held back, because {culprit} of the same request cannot be written");
             let (held, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_new);
             jobs = rest;
-            made = held.iter().flat_map(Job::made).collect();
+            let paths: BTreeSet<FilePath> = held.iter().flat_map(Job::made).collect();
+            made = paths.into_iter().map(ours).collect();
             faults.extend(held.iter().map(|job| (job.at, Fault::new(FileCode::Io, reason.clone()))));
         }
+        drop(round);
         let owing = self.note(&declaration.module, &jobs)?;
         let mut outcomes: Vec<(usize, Result<Done, Fault>)> =
             faults.into_iter().map(|(at, fault)| (at, Err(fault))).collect();
         let (mut undone, mut needed) = (Vec::new(), BTreeSet::new());
-        for mut job in jobs {
-            let done = job.place();
+        for (mut job, done) in place(jobs) {
             if done.as_ref().is_ok_and(|done| done.action.is_change()) {
                 needed.extend(&job.file.program);
             } else if self.ledger().file(&job.file.path) != job.previous.as_ref() && job.was_to_change {
@@ -136,15 +139,10 @@ impl Keeper {
         Ok(named.collect())
     }
 
-    fn asked(&self, file: &DeclaredFile, filled: &Filled) -> Result<Asked, Fault> {
-        let user = file.owner.as_deref().map(|name| self.accounts.user(name)).transpose()?;
-        let group = file.group.as_deref().map(|name| self.accounts.group(name)).transpose()?;
-        Asked { user, group, mode: file.mode }.for_content(filled.is_sensitive || file.is_secret)
-    }
-
     /// Looks at one file and puts what it is to hold beside it, where it does not hold it yet.
-    fn stage<'a>(
+    fn stage<'a: 'r, 'r>(
         &self,
+        round: &mut Round<'r>,
         declarations: &'a Declarations,
         declaration: &'a Declaration,
         filled: &Filled,
@@ -155,11 +153,11 @@ impl Keeper {
         }
         let file = plan::declared(declarations, declaration, filled)?;
         self.roots.admit(&file.path)?;
-        let asked = self.asked(file, filled)?;
+        let asked = asked(round, file, filled)?;
         let known = plan::known(self.ledger(), file);
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let name = file.path.name();
-        let folder = Folder::open(&file.path)?;
+        let folder = round.folder(&file.path)?;
         let found = match &folder {
             Some(folder) => Found::look(folder, name)?,
             None => None,
@@ -227,10 +225,10 @@ impl Keeper {
             group: attributes.group,
             mode: if is_private { 0o700 } else { 0o750 },
         };
-        let folder = Arc::new(match folder {
+        let folder = match folder {
             Some(folder) => folder,
-            None => Folder::open_or_make(&file.path, new)?,
-        });
+            None => round.folder_or_make(&file.path, new)?,
+        };
         job.staged = Some(Staged::write(&folder, &file.path, &whole, attributes)?);
         job.folder = Some(folder);
         Ok(job)
@@ -241,6 +239,7 @@ impl Keeper {
     fn note(&mut self, module: &str, jobs: &[Job<'_>]) -> Result<Vec<Owed>, LedgerError> {
         let mut entries = Vec::new();
         let mut owed: BTreeSet<&Program> = BTreeSet::new();
+        let mut made = BTreeSet::new();
         for job in jobs {
             let is_news = self.ledger().file(&job.file.path) != Some(&job.row);
             // A seed that was there before we came is the program's alone.
@@ -249,11 +248,12 @@ impl Keeper {
                 entries
                     .push(Entry::File { path: job.file.path.clone(), row: Some(Box::new(job.row.clone())) });
             }
-            entries.extend(job.made());
+            made.extend(job.made());
             if job.action.is_change() {
                 owed.extend(&job.file.program);
             }
         }
+        entries.extend(made.into_iter().map(ours));
         let number = self.ledger().next_number();
         let before: BTreeSet<Program> = self.owed_by(module).into_iter().map(|owed| owed.program).collect();
         let owe = |program: &Program| Owed { module: module.to_owned(), program: program.clone(), number };
@@ -280,10 +280,9 @@ impl Keeper {
 
 impl Job<'_> {
     /// The folders that had to be made for it.
-    fn made(&self) -> Vec<Entry> {
+    fn made(&self) -> impl Iterator<Item = FilePath> {
         let made = self.folder.iter().flat_map(|folder| folder.made());
-        let paths = made.filter_map(|made| super::disk::FilePath::parse(made).ok());
-        paths.map(|path| Entry::Folder { path, is_ours: true }).collect()
+        made.filter_map(|made| FilePath::parse(made).ok())
     }
 
     /// True when it brings something that was not there before.
@@ -291,21 +290,65 @@ impl Job<'_> {
         matches!(self.action, Action::Written | Action::Seeded)
     }
 
-    fn place(&mut self) -> Result<Done, Fault> {
-        if let Some(staged) = self.staged.take() {
-            let placed = match self.file.writing {
-                Writing::Seed => staged.place_if_absent()?,
-                Writing::Owned | Writing::Managed(_) => staged.replace()?,
-            };
-            if placed == Placed::Taken {
-                self.action = Action::Kept;
-            } else if let Some(folder) = &self.folder {
-                folder.sync()?;
-            }
+    /// Has what was staged take its place, which is on the disk for sure once the folder is.
+    fn place(&mut self) -> Result<(), Fault> {
+        let Some(staged) = self.staged.take() else {
+            self.folder = None;
+            return Ok(());
+        };
+        let placed = match self.file.writing {
+            Writing::Seed => staged.place_if_absent()?,
+            Writing::Owned | Writing::Managed(_) => staged.replace()?,
+        };
+        if placed == Placed::Taken {
+            self.action = Action::Kept;
+            self.folder = None;
         }
-        let sha256 = (self.action != Action::Kept).then(|| self.sha256.clone());
-        Ok(Done { action: self.action, sha256 })
+        Ok(())
     }
+
+    fn done(&self) -> Done {
+        let sha256 = (self.action != Action::Kept).then(|| self.sha256.clone());
+        Done { action: self.action, sha256 }
+    }
+}
+
+/// Has everything that was staged take its place, then puts each folder onto the disk once.
+fn place(jobs: Vec<Job<'_>>) -> Vec<(Job<'_>, Result<Done, Fault>)> {
+    let mut placed: Vec<(Job<'_>, Result<(), Fault>)> = Vec::with_capacity(jobs.len());
+    for mut job in jobs {
+        let is_placed = job.place();
+        placed.push((job, is_placed));
+    }
+    let mut synced: Vec<(Arc<Folder>, Result<(), Fault>)> = Vec::new();
+    let mut sync = |folder: &Arc<Folder>| match synced.iter().find(|(one, _)| Arc::ptr_eq(one, folder)) {
+        Some((_, result)) => result.clone(),
+        None => {
+            let result = folder.sync();
+            synced.push((Arc::clone(folder), result.clone()));
+            result
+        }
+    };
+    placed
+        .into_iter()
+        .map(|(job, is_placed)| {
+            let done = is_placed
+                .and_then(|()| job.folder.as_ref().map_or(Ok(()), &mut sync))
+                .map(|()| job.done());
+            (job, done)
+        })
+        .collect()
+}
+
+fn asked<'r>(round: &mut Round<'r>, file: &'r DeclaredFile, filled: &Filled) -> Result<Asked, Fault> {
+    let user = file.owner.as_deref().map(|name| round.user(name)).transpose()?;
+    let group = file.group.as_deref().map(|name| round.group(name)).transpose()?;
+    Asked { user, group, mode: file.mode }.for_content(filled.is_sensitive || file.is_secret)
+}
+
+/// A folder that we made.
+fn ours(path: FilePath) -> Entry {
+    Entry::Folder { path, is_ours: true }
 }
 
 pub(super) fn digest(content: &[u8]) -> String {

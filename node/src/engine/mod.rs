@@ -4,6 +4,7 @@ mod fault;
 mod keeper;
 mod plan;
 mod removal;
+mod round;
 mod wire;
 
 pub mod disk;

@@ -61,18 +61,17 @@ pub fn declared<'a>(
 ) -> Result<&'a DeclaredFile, Fault> {
     let path = FilePath::parse(&filled.path)
         .map_err(|error| Fault::new(FileCode::PathRefused, error.to_string()))?;
-    let own = declaration.files.iter().flatten().find(|file| file.path == path);
-    let (holder, _) = declarations
+    let (holder, file) = declarations
         .holder(&path)
         .ok_or_else(|| Fault::new(FileCode::NotDeclared, "nobody declares this path"))?;
-    match own {
-        Some(file) if holder.module == declaration.module => Ok(file),
-        Some(_) => {
-            let reason = format!("the module {} holds this path", holder.module);
-            Err(Fault::new(FileCode::PathTaken, reason))
-        }
-        None => Err(Fault::new(FileCode::NotDeclared, "the module does not declare this path")),
+    if holder.module == declaration.module {
+        return Ok(file);
     }
+    if declaration.files.iter().flatten().any(|file| file.path == path) {
+        let reason = format!("the module {} holds this path", holder.module);
+        return Err(Fault::new(FileCode::PathTaken, reason));
+    }
+    Err(Fault::new(FileCode::NotDeclared, "the module does not declare this path"))
 }
 
 /// Attributes that a declaration asks for, as numbers.

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
@@ -19,7 +20,7 @@ struct Machine {
     root: tempfile::TempDir,
     state: tempfile::TempDir,
     keeper: Keeper,
-    declared: BTreeMap<String, Declaration>,
+    declared: BTreeMap<String, Arc<Declaration>>,
 }
 
 fn open(root: &tempfile::TempDir, state: &tempfile::TempDir) -> Keeper {
@@ -61,7 +62,7 @@ impl Machine {
     fn declare(&mut self, module: &str, files: Vec<DeclaredFile>) {
         let declaration =
             Declaration { module: module.to_owned(), plan: "p".to_owned(), revision: 1, files: Some(files) };
-        self.declared.insert(module.to_owned(), declaration);
+        self.declared.insert(module.to_owned(), Arc::new(declaration));
     }
 
     fn declarations(&self) -> Declarations {
@@ -367,9 +368,28 @@ fn leftovers_of_a_killed_life_are_swept() {
 }
 
 #[test]
+fn the_first_module_that_declares_a_path_holds_it() {
+    let mut machine = Machine::new();
+    let (x, y) = (machine.file("x", Writing::Owned), machine.file("y", Writing::Owned));
+    machine.declare("b", vec![y.clone(), x.clone()]);
+    machine.declare("a", vec![x.clone()]);
+    let held = |machine: &Machine, file: &DeclaredFile| {
+        let declarations = machine.declarations();
+        declarations.holder(&file.path).map(|(holder, file)| (holder.module.clone(), file.path.clone()))
+    };
+    assert_eq!(held(&machine, &x), Some(("a".to_owned(), x.path.clone())));
+    assert_eq!(held(&machine, &y), Some(("b".to_owned(), y.path.clone())));
+    machine.declared.remove("a");
+    assert_eq!(held(&machine, &x), Some(("b".to_owned(), x.path.clone())));
+    machine.declared.remove("b");
+    assert_eq!(held(&machine, &x), None);
+}
+
+#[test]
 fn a_request_stands_where_its_plan_and_revision_say() {
-    let declaration = Declaration { module: "m".to_owned(), plan: "p".to_owned(), revision: 5, files: None };
-    let by_token = BTreeMap::from([("m".to_owned(), declaration.clone())]);
+    let declaration =
+        Arc::new(Declaration { module: "m".to_owned(), plan: "p".to_owned(), revision: 5, files: None });
+    let by_token = BTreeMap::from([("m".to_owned(), Arc::clone(&declaration))]);
     let mirror = Declarations::from_mirror(by_token.clone());
     assert_eq!(mirror.standing("m", "p", 5), Standing::Same(&declaration));
     assert_eq!(mirror.standing("m", "q", 6), Standing::Behind(5));

@@ -117,6 +117,11 @@ impl Action {
             Self::Removed => "removed",
         }
     }
+
+    /// True when the file is another than before, so that its program has to be told.
+    pub const fn is_change(self) -> bool {
+        matches!(self, Self::Written | Self::Restored | Self::Seeded)
+    }
 }
 
 /// One file of an applied module.

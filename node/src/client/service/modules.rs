@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use actix::{Actor, Addr, AsyncContext as _, Context, Handler, StreamHandler};
@@ -81,6 +81,7 @@ impl ModuleKeeper {
             run: self.world.run.clone(),
             digest_key: Arc::clone(&self.digest_key),
             jitter: rand::rng().random(),
+            phase: Duration::from_millis(rand::rng().random_range(0..60_000)),
         };
         let lane = self.world.post.open(name);
         lane.put(Topic::Registry, Event::Registry(self.world.registry.borrow().clone()));

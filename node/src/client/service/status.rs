@@ -146,15 +146,12 @@ impl Statuses {
 
     pub(super) fn written(&self, module: &str, answer: &EngineAnswer, now: WallClock) {
         let EngineAnswer::Written(written) = answer else { return };
-        let is_change = |action: Option<Action>| {
-            matches!(action, Some(Action::Written | Action::Restored | Action::Seeded))
-        };
         self.change(module, |standing| {
             standing.files = standing.files.max(written.files.len());
             if written.files.iter().all(|file| file.err.is_none()) {
                 standing.looked = Some(now);
             }
-            if written.files.iter().any(|file| is_change(file.action)) {
+            if written.files.iter().any(|file| file.action.is_some_and(Action::is_change)) {
                 standing.wrote = Some(now);
             }
         });

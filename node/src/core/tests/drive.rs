@@ -60,6 +60,7 @@ impl Drive {
             run: "run".to_owned(),
             digest_key: Arc::new(DigestKey::new(Zeroizing::new([7; 32]))),
             jitter: 1,
+            phase: Duration::ZERO,
         };
         Self {
             core: ModuleCore::new(settings),

@@ -66,10 +66,14 @@ impl FilePath {
         &self.0
     }
 
-    /// The parts of the folder that holds it, from the root.
+    /// The folder that holds it; empty for the root.
+    pub fn folder(&self) -> &str {
+        self.0.rsplit_once('/').map_or("", |(folder, _)| folder)
+    }
+
+    /// The parts of that folder, from the root.
     pub fn folder_parts(&self) -> Vec<&str> {
-        let folder = self.0.rsplit_once('/').map_or("", |(folder, _)| folder);
-        folder.split('/').filter(|part| !part.is_empty()).collect()
+        self.folder().split('/').filter(|part| !part.is_empty()).collect()
     }
 
     /// The name in that folder.

@@ -83,7 +83,7 @@ struct Reader {
     node: String,
     folder: PathBuf,
     stamps: Option<BTreeMap<String, Stamp>>,
-    declared: BTreeMap<String, Declaration>,
+    declared: BTreeMap<String, Arc<Declaration>>,
     has_complained: bool,
 }
 
@@ -148,12 +148,12 @@ impl Reader {
         });
         match read {
             Ok(declaration) => {
-                self.declared.insert(token.to_owned(), declaration);
+                self.declared.insert(token.to_owned(), Arc::new(declaration));
             }
             Err(why) => {
                 tracing::warn!(module, why, "a declaration cannot be read; what the module has stays");
                 let unknown = Declaration { module, plan: String::new(), revision: 0, files: None };
-                self.declared.insert(token.to_owned(), unknown);
+                self.declared.insert(token.to_owned(), Arc::new(unknown));
             }
         }
     }

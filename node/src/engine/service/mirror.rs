@@ -114,7 +114,7 @@ struct Kept {
 struct Copy {
     source: Source,
     kept: BTreeMap<String, Kept>,
-    declared: BTreeMap<String, Declaration>,
+    declared: BTreeMap<String, Arc<Declaration>>,
     /// Tokens of the snapshot that is being told.
     seen: BTreeSet<String>,
     is_loaded: bool,
@@ -136,7 +136,7 @@ impl Copy {
                 && let Ok(found) =
                     wire::declaration(&source.node, &module, kept.value.as_bytes(), kept.revision)
             {
-                declared.insert(token.clone(), found);
+                declared.insert(token.clone(), Arc::new(found));
             }
         }
         Self { source, kept, declared, seen: BTreeSet::new(), is_loaded: false }
@@ -161,7 +161,8 @@ impl Copy {
                 let Some(token) = Self::token(&key) else { return };
                 self.seen.insert(token.clone());
                 let value = String::from_utf8_lossy(&value).into_owned();
-                self.declared.insert(token.clone(), wire::declared(*assignment, value.as_bytes(), revision));
+                let declaration = wire::declared(*assignment, value.as_bytes(), revision);
+                self.declared.insert(token.clone(), Arc::new(declaration));
                 self.kept.insert(token, Kept { revision, value });
             }
             Assigned::Refused(key) => {
@@ -170,7 +171,7 @@ impl Copy {
                 if let Some(module) = unesc(&token) {
                     // Of one that was never believed nothing is known, and so nothing of it is taken away.
                     let unknown = Declaration { module, plan: String::new(), revision: 0, files: None };
-                    self.declared.entry(token).or_insert(unknown);
+                    self.declared.entry(token).or_insert_with(|| Arc::new(unknown));
                 }
             }
             Assigned::Gone(key) => {

@@ -84,7 +84,7 @@ impl Writer {
     }
 
     /// Waits until a request and what is declared mean the same; at most for a while.
-    async fn standing(&self, write: &Write) -> Result<(Arc<Declarations>, Declaration), Body> {
+    async fn standing(&self, write: &Write) -> Result<(Arc<Declarations>, Arc<Declaration>), Body> {
         let mut declared = self.declared.clone();
         let until = Instant::now() + BEHIND_WAIT;
         loop {
@@ -92,7 +92,7 @@ impl Writer {
             let refusal = match &known {
                 None => wire::failed(RequestCode::Behind, "knows no declarations yet"),
                 Some(known) => match known.standing(&write.module, &write.plan.to_string(), write.revision) {
-                    Standing::Same(declaration) => return Ok((Arc::clone(known), declaration.clone())),
+                    Standing::Same(declaration) => return Ok((Arc::clone(known), Arc::clone(declaration))),
                     Standing::Unknown => {
                         wire::failed(RequestCode::UnknownModule, "the module is not declared here")
                     }
@@ -272,12 +272,12 @@ impl Writer {
         let me = Arc::clone(self);
         let status = self.on_disk(move |keeper| {
             let declared = me.declared.borrow().clone();
-            let mut status = held(&me.status);
+            let mut status = held(&me.status).clone();
             status.refresh(keeper.ledger(), declared.as_deref());
             if let Some(metrics) = &me.metrics {
                 metrics.stands(status.modules.len(), status.modules.values().map(|module| module.owed).sum());
             }
-            status.clone()
+            status
         });
         let Ok(status) = status.await else { return };
         let state = self.state.clone();
