@@ -186,7 +186,8 @@ impl Writing {
     pub fn next_minute(&mut self, now: Duration) -> Duration {
         let first = *self.first.get_or_insert(now);
         let passed = (now.saturating_sub(first) + self.phase).as_nanos() / MINUTE.as_nanos();
-        first + MINUTE.saturating_mul(u32::try_from(passed + 1).unwrap_or(u32::MAX)) - self.phase
+        (first + MINUTE.saturating_mul(u32::try_from(passed + 1).unwrap_or(u32::MAX)))
+            .saturating_sub(self.phase)
     }
 
     /// Nothing that was written counts any more; numbers of requests go on.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::declaration::{Declaration, Declarations, DeclaredFile, Writing};
-use super::disk::{Accounts, FilePath, Folder, Found, NewFolder, Placed, Roots, Staged, sweep};
+use super::disk::{
+    Accounts, FilePath, Folder, Found, NewFolder, Placed, Roots, Staged, Unsynced, sweep, sync_all,
+};
 use super::fault::{Fault, FileCode};
 use super::ledger::{Entry, Ledger, LedgerError, Owed, Row, Store};
 use super::plan::{self, Action, Asked, Filled};
@@ -43,6 +45,7 @@ pub struct Keeper {
 struct Job<'a> {
     at: usize,
     file: &'a DeclaredFile,
+    unsynced: Option<Unsynced>,
     staged: Option<Staged>,
     folder: Option<Arc<Folder>>,
     row: Row,
@@ -103,6 +106,9 @@ impl Keeper {
                 Err(fault) => faults.push((at, fault)),
             }
         }
+        drop(round);
+        let mut jobs = sync(jobs, &mut faults);
+        faults.sort_by_key(|(at, _)| *at);
         if let Some((first, _)) = faults.first() {
             let culprit = request.get(*first).map_or("", |filled| filled.path.as_str());
             let reason = format!("held back, because {culprit} of the same request cannot be written");
@@ -112,7 +118,6 @@ impl Keeper {
             made = paths.into_iter().map(ours).collect();
             faults.extend(held.iter().map(|job| (job.at, Fault::new(FileCode::Io, reason.clone()))));
         }
-        drop(round);
         let owing = self.note(&declaration.module, &jobs)?;
         let mut outcomes: Vec<(usize, Result<Done, Fault>)> =
             faults.into_iter().map(|(at, fault)| (at, Err(fault))).collect();
@@ -167,6 +172,7 @@ impl Keeper {
         let mut job = Job {
             at,
             file,
+            unsynced: None,
             staged: None,
             folder: None,
             row: Row {
@@ -229,7 +235,7 @@ impl Keeper {
             Some(folder) => folder,
             None => round.folder_or_make(&file.path, new)?,
         };
-        job.staged = Some(Staged::write(&folder, &file.path, &whole, attributes)?);
+        job.unsynced = Some(Unsynced::write(&folder, &file.path, &whole, attributes)?);
         job.folder = Some(folder);
         Ok(job)
     }
@@ -313,6 +319,25 @@ impl Job<'_> {
     }
 }
 
+/// Puts everything that is new onto the disk, all of it together; what cannot be is no job any more, but a fault.
+fn sync<'a>(mut jobs: Vec<Job<'a>>, faults: &mut Vec<(usize, Fault)>) -> Vec<Job<'a>> {
+    let unsynced: Vec<Unsynced> = jobs.iter_mut().filter_map(|job| job.unsynced.take()).collect();
+    let mut synced = sync_all(unsynced).into_iter();
+    let ready = jobs.into_iter().filter_map(|mut job| {
+        if job.was_to_change {
+            match synced.next()? {
+                Ok(staged) => job.staged = Some(staged),
+                Err(fault) => {
+                    faults.push((job.at, fault));
+                    return None;
+                }
+            }
+        }
+        Some(job)
+    });
+    ready.collect()
+}
+
 /// Has everything that was staged take its place, then puts each folder onto the disk once.
 fn place(jobs: Vec<Job<'_>>) -> Vec<(Job<'_>, Result<Done, Fault>)> {
     let mut placed: Vec<(Job<'_>, Result<(), Fault>)> = Vec::with_capacity(jobs.len());
@@ -321,20 +346,19 @@ fn place(jobs: Vec<Job<'_>>) -> Vec<(Job<'_>, Result<Done, Fault>)> {
         placed.push((job, is_placed));
     }
     let mut synced: Vec<(Arc<Folder>, Result<(), Fault>)> = Vec::new();
-    let mut sync = |folder: &Arc<Folder>| match synced.iter().find(|(one, _)| Arc::ptr_eq(one, folder)) {
-        Some((_, result)) => result.clone(),
-        None => {
-            let result = folder.sync();
-            synced.push((Arc::clone(folder), result.clone()));
-            result
+    let mut sync = |folder: &Arc<Folder>| {
+        if let Some((_, result)) = synced.iter().find(|(one, _)| Arc::ptr_eq(one, folder)) {
+            return result.clone();
         }
+        let result = folder.sync();
+        synced.push((Arc::clone(folder), result.clone()));
+        result
     };
     placed
         .into_iter()
         .map(|(job, is_placed)| {
-            let done = is_placed
-                .and_then(|()| job.folder.as_ref().map_or(Ok(()), &mut sync))
-                .map(|()| job.done());
+            let done =
+                is_placed.and_then(|()| job.folder.as_ref().map_or(Ok(()), &mut sync)).map(|()| job.done());
             (job, done)
         })
         .collect()

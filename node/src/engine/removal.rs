@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::declaration::Declarations;
-use super::disk::{Folder, Found, RemoveEffect, Staged, remove_file, remove_folder};
+use super::disk::{Folder, Found, RemoveEffect, Unsynced, remove_file, remove_folder};
 use super::fault::{Fault, FileCode};
 use super::keeper::{Keeper, digest};
 use super::ledger::{Entry, Kept, LedgerError, Row};
@@ -129,6 +129,6 @@ fn read(removal: &Removal) -> Result<Present, Fault> {
 
 fn replace(folder: &Arc<Folder>, removal: &Removal, content: &[u8], row: &Row) -> Result<(), Fault> {
     let had = Found::look(folder, removal.path.name())?.map(|found| found.attributes);
-    Staged::write(folder, &removal.path, content, had.unwrap_or(row.attributes))?.replace()?;
+    Unsynced::write(folder, &removal.path, content, had.unwrap_or(row.attributes))?.sync()?.replace()?;
     folder.sync()
 }

@@ -53,14 +53,25 @@ impl Drive {
         drive
     }
 
+    /// The same, that far into its minute.
+    pub fn with_phase(phase: Duration) -> Self {
+        let mut drive = Self::begun(phase);
+        drive.registry(|_| true);
+        drive
+    }
+
     pub fn without_registry() -> Self {
+        Self::begun(Duration::ZERO)
+    }
+
+    fn begun(phase: Duration) -> Self {
         let settings = ModuleSettings {
             node: "web1".to_owned(),
             module: "forge".to_owned(),
             run: "run".to_owned(),
             digest_key: Arc::new(DigestKey::new(Zeroizing::new([7; 32]))),
             jitter: 1,
-            phase: Duration::ZERO,
+            phase,
         };
         Self {
             core: ModuleCore::new(settings),

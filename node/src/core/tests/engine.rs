@@ -59,6 +59,27 @@ fn a_minute_without_a_change_says_nothing() {
 }
 
 #[test]
+fn modules_that_begin_together_write_again_at_times_of_their_own() {
+    let mut drive = Drive::with_phase(Duration::from_secs(45));
+    drive.assign(1, TWO);
+    drive.archive(&[("a", "${config:a}"), ("b", "b")]);
+    drive.config("a", "1");
+    drive.settle();
+    drive.engine_does(Action::Written);
+    drive.pass(Duration::from_secs(14));
+    assert_eq!(drive.writes.len(), 1);
+    drive.pass(Duration::from_secs(1));
+    assert_eq!(drive.writes.len(), 2, "the first round comes before a minute has passed");
+    for minute in 1..4 {
+        drive.engine_does(Action::Unchanged);
+        drive.pass(Duration::from_secs(59));
+        assert_eq!(drive.writes.len(), 1 + minute);
+        drive.pass(Duration::from_secs(1));
+        assert_eq!(drive.writes.len(), 2 + minute, "and then every minute");
+    }
+}
+
+#[test]
 fn a_late_tick_is_skipped_and_not_doubled() {
     let mut drive = sent();
     // The engine needs two and a half minutes: the ticks of the first two fall away.

@@ -44,6 +44,34 @@ fn a_change_is_sent_soon_and_a_burst_once_more() {
 }
 
 #[test]
+fn after_a_start_that_changed_nothing_on_the_disk_a_change_is_sent_soon() {
+    for (action, wait) in [(Action::Unchanged, 10), (Action::Written, 100)] {
+        let mut drive = Drive::new();
+        drive.assign(1, FILE);
+        drive.archive(&[("a", "${config:a}${config:b}")]);
+        drive.config("a", "1");
+        drive.config("b", "2");
+        drive.settle();
+        drive.engine_does(action);
+        drive.config("a", "3");
+        drive.pass(Duration::from_millis(wait - 1));
+        assert_eq!(drive.writes.len(), 1, "{action:?}");
+        drive.pass(Duration::from_millis(1));
+        assert_eq!(drive.writes.len(), 2, "{action:?}");
+    }
+}
+
+#[test]
+fn a_value_that_comes_to_the_same_content_makes_no_burst() {
+    let mut drive = applied();
+    drive.config("a", r#""1""#);
+    drive.settle();
+    drive.config("a", "3");
+    drive.pass(Duration::from_millis(10));
+    assert_eq!(drive.sent(), [("/a".to_owned(), "32".to_owned())]);
+}
+
+#[test]
 fn a_change_while_the_engine_works_is_sent_after_it() {
     let mut drive = applied();
     drive.config("a", "3");

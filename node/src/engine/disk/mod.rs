@@ -16,5 +16,5 @@ pub use folder::{Folder, NewFolder};
 pub use look::{Attributes, Found, MAX_FILE_BYTES};
 pub use path::{FilePath, PathError, Roots};
 pub use remove::{RemoveEffect, remove_file, remove_folder};
-pub use stage::{Placed, Staged};
+pub use stage::{Placed, Staged, Unsynced, sync_all};
 pub use sweep::sweep;

@@ -11,6 +11,8 @@ use crate::engine::fault::{Fault, FileCode};
 
 /// How many names are tried for a file beside its target.
 const NAME_TRIES: usize = 16;
+/// How many files are put onto the disk at once.
+const SYNCED_AT_ONCE: usize = 4;
 /// How much of the target's name the name beside it repeats.
 const NAME_KEPT: usize = 200;
 
@@ -23,17 +25,12 @@ pub enum Placed {
     Taken,
 }
 
-/// Content on the disk that has no name yet, or one of its own. Dropped without having been placed, it leaves nothing.
+/// Content with a place in a folder that is not on the disk for sure, and so cannot take its target's place yet.
 #[derive(Debug)]
-pub struct Staged {
-    folder: Arc<Folder>,
-    fd: OwnedFd,
-    target: String,
-    beside: Option<String>,
-}
+pub struct Unsynced(Staged);
 
-impl Staged {
-    /// Writes content with these attributes into the folder of `path` and onto the disk.
+impl Unsynced {
+    /// Writes content with these attributes into the folder of `path`.
     ///
     /// # Errors
     /// [`FileCode::NoSpace`] or what else the system says.
@@ -48,16 +45,72 @@ impl Staged {
         let private = Mode::RUSR | Mode::WUSR;
         let nameless = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
         let mut staged = match fs::openat(&**folder, ".", nameless, private) {
-            Ok(fd) => Self { folder: Arc::clone(folder), fd, target, beside: None },
+            Ok(fd) => Staged { folder: Arc::clone(folder), fd, target, beside: None },
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
-                Self::with_name(folder, target).map_err(fault)?
+                Staged::with_name(folder, target).map_err(fault)?
             }
             Err(error) => return Err(fault(error)),
         };
         staged.fill(content, attributes).map_err(fault)?;
-        Ok(staged)
+        Ok(Self(staged))
     }
 
+    /// Puts it onto the disk.
+    ///
+    /// # Errors
+    /// [`FileCode::NoSpace`] or what else the system says.
+    pub fn sync(self) -> Result<Staged, Fault> {
+        let synced = self.flush();
+        self.synced(synced)
+    }
+
+    fn flush(&self) -> Result<(), Errno> {
+        fs::fsync(&self.0.fd)
+    }
+
+    fn synced(self, synced: Result<(), Errno>) -> Result<Staged, Fault> {
+        match synced {
+            Ok(()) => Ok(self.0),
+            Err(error) => Err(Fault::system(&format!("writing {}", self.0.target), error)),
+        }
+    }
+}
+
+/// Puts all of them onto the disk, a few at a time: file systems with a journal write it once for those that come together.
+/// Answers in their order.
+pub fn sync_all(files: Vec<Unsynced>) -> Vec<Result<Staged, Fault>> {
+    let flush = |lane: &[Unsynced]| -> Vec<_> { lane.iter().map(Unsynced::flush).collect() };
+    let mut lanes = files.chunks(files.len().div_ceil(SYNCED_AT_ONCE).max(1));
+    let own = lanes.next().unwrap_or_default();
+    let synced: Vec<Result<(), Errno>> = std::thread::scope(|scope| {
+        let others: Vec<_> = lanes
+            .map(|lane| {
+                let thread = std::thread::Builder::new().name("sync".to_owned());
+                // A machine that has no thread to give has it done here.
+                thread.spawn_scoped(scope, move || flush(lane)).map_err(|_| flush(lane))
+            })
+            .collect();
+        let mut synced = flush(own);
+        for other in others {
+            synced.extend(other.map_or_else(|done| done, |thread| thread.join().unwrap_or_default()));
+        }
+        synced
+    });
+    // One that nothing was heard of counts as failed.
+    let synced = synced.into_iter().chain(std::iter::repeat(Err(Errno::IO)));
+    files.into_iter().zip(synced).map(|(file, synced)| file.synced(synced)).collect()
+}
+
+/// Content on the disk that has no name yet, or one of its own. Dropped without having been placed, it leaves nothing.
+#[derive(Debug)]
+pub struct Staged {
+    folder: Arc<Folder>,
+    fd: OwnedFd,
+    target: String,
+    beside: Option<String>,
+}
+
+impl Staged {
     fn with_name(folder: &Arc<Folder>, target: String) -> Result<Self, Errno> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
         for _ in 0..NAME_TRIES {
@@ -83,8 +136,7 @@ impl Staged {
         let (user, group) = (Uid::from_raw(attributes.user), Gid::from_raw(attributes.group));
         fs::fchown(&self.fd, Some(user), Some(group))?;
         // After the owner, because giving a file away takes its set-id bits.
-        fs::fchmod(&self.fd, Mode::from_raw_mode(attributes.mode))?;
-        fs::fsync(&self.fd)
+        fs::fchmod(&self.fd, Mode::from_raw_mode(attributes.mode))
     }
 
     /// Takes the target's place, whatever regular file stood there.

@@ -1,6 +1,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::folder::NewFolder;
 use super::*;
@@ -76,8 +77,8 @@ fn content_takes_the_targets_place_and_leaves_nothing_beside_it() {
     let path = place.path("app.ini");
     fs::write(path.as_str(), "old").unwrap();
     fs::hard_link(path.as_str(), place.path("other").as_str()).unwrap();
-    let folder = std::sync::Arc::new(Folder::open(&path).unwrap().unwrap());
-    let staged = Staged::write(&folder, &path, b"new", mine(0o640)).unwrap();
+    let folder = Arc::new(Folder::open(&path).unwrap().unwrap());
+    let staged = Unsynced::write(&folder, &path, b"new", mine(0o640)).unwrap().sync().unwrap();
     assert_eq!(fs::read(path.as_str()).unwrap(), b"old", "nothing shows before it takes its place");
     assert_eq!(staged.replace().unwrap(), Placed::There);
     assert_eq!(fs::read(path.as_str()).unwrap(), b"new");
@@ -90,8 +91,8 @@ fn content_takes_the_targets_place_and_leaves_nothing_beside_it() {
 fn a_staged_file_that_is_dropped_leaves_nothing() {
     let place = Place::new();
     let path = place.path("app.ini");
-    let folder = std::sync::Arc::new(Folder::open(&path).unwrap().unwrap());
-    drop(Staged::write(&folder, &path, b"new", mine(0o600)).unwrap());
+    let folder = Arc::new(Folder::open(&path).unwrap().unwrap());
+    drop(Unsynced::write(&folder, &path, b"new", mine(0o600)).unwrap().sync().unwrap());
     assert!(place.names().is_empty());
 }
 
@@ -99,9 +100,14 @@ fn a_staged_file_that_is_dropped_leaves_nothing() {
 fn an_absent_file_is_made_and_a_present_one_is_left() {
     let place = Place::new();
     let path = place.path("motd");
-    let folder = std::sync::Arc::new(Folder::open(&path).unwrap().unwrap());
+    let folder = Arc::new(Folder::open(&path).unwrap().unwrap());
     let place_it = |content: &[u8]| {
-        Staged::write(&folder, &path, content, mine(0o644)).unwrap().place_if_absent().unwrap()
+        Unsynced::write(&folder, &path, content, mine(0o644))
+            .unwrap()
+            .sync()
+            .unwrap()
+            .place_if_absent()
+            .unwrap()
     };
     assert_eq!(place_it(b"one"), Placed::There);
     assert_eq!(place_it(b"two"), Placed::Taken);
@@ -169,8 +175,8 @@ fn an_open_folder_is_written_into_wherever_its_name_leads_now() {
         fs::create_dir(place.path(name).as_str()).unwrap();
     }
     let path = place.path("a/x");
-    let folder = std::sync::Arc::new(Folder::open(&path).unwrap().unwrap());
-    let staged = Staged::write(&folder, &path, b"secret", mine(0o600)).unwrap();
+    let folder = Arc::new(Folder::open(&path).unwrap().unwrap());
+    let staged = Unsynced::write(&folder, &path, b"secret", mine(0o600)).unwrap().sync().unwrap();
     fs::rename(place.path("a").as_str(), place.path("moved").as_str()).unwrap();
     symlink("trap", place.path("a").as_str()).unwrap();
     staged.replace().unwrap();
@@ -211,8 +217,8 @@ fn folders_go_only_when_they_are_empty() {
 fn very_long_names_have_room_beside_them() {
     let place = Place::new();
     let path = place.path(&"é".repeat(127));
-    let folder = std::sync::Arc::new(Folder::open(&path).unwrap().unwrap());
-    Staged::write(&folder, &path, b"x", mine(0o600)).unwrap().replace().unwrap();
+    let folder = Arc::new(Folder::open(&path).unwrap().unwrap());
+    Unsynced::write(&folder, &path, b"x", mine(0o600)).unwrap().sync().unwrap().replace().unwrap();
     assert_eq!(fs::metadata(path.as_str()).unwrap().len(), 1);
 }
 
@@ -229,4 +235,24 @@ fn accounts_are_found_by_name_and_number() {
     );
     assert_eq!(accounts.user("nobody-here").unwrap_err().code, FileCode::NoSuchUser);
     assert_eq!(fs::metadata(place.path("group").as_str()).unwrap().uid(), mine(0).user);
+}
+
+#[test]
+fn files_that_are_synced_together_come_back_in_their_order() {
+    let place = Place::new();
+    let folder = Arc::new(Folder::open(&place.path("x")).unwrap().unwrap());
+    for count in [0, 1, 3, 4, 5, 17] {
+        let unsynced = (0..count).map(|file| {
+            let path = place.path(&format!("{count}-{file}"));
+            Unsynced::write(&folder, &path, format!("{file}").as_bytes(), mine(0o600)).unwrap()
+        });
+        for staged in sync_all(unsynced.collect()) {
+            staged.unwrap().replace().unwrap();
+        }
+        for file in 0..count {
+            let path = place.path(&format!("{count}-{file}"));
+            assert_eq!(fs::read_to_string(path.as_str()).unwrap(), file.to_string());
+        }
+    }
+    assert_eq!(place.names().len(), 30);
 }
