@@ -197,6 +197,7 @@ async fn c55_pages_and_statuses_are_part_of_what_is_searched() {
             ("the list of the vault", r#""name":"own/forge/pw""#),
             ("what the mesh shows", r#""state":"applied""#),
         ];
+        assert_eq!(text("the list of the vault"), "[{\"name\":\"own/forge/pw\",\"version\":2}]\n");
         parts.into_iter().all(|(what, part)| text(what).contains(part)).then_some(())
     })
     .await;
