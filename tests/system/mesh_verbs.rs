@@ -190,6 +190,12 @@ fn verbs_say_for_scripts_what_they_did() {
     operator.done("init");
     operator.module("web", WEB, "a");
     operator.module("db", DB, "${consumers:sql}");
+    operator.fails(
+        "bind web1 web sql --refuse full --provider db",
+        1,
+        "there is no place for web1.web.sql in db_bound on the broker: `quartermaster mesh init` makes what every mesh has, and \
+         assigning a provider what is its own",
+    );
     operator.done("assign db1 db --module catalogue/db/module.json --templates catalogue/db/templates");
     operator.done("assign web1 web --module catalogue/web/module.json --templates catalogue/web/templates");
     // As JSON on one line, but for the revision, which must be a number.

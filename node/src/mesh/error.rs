@@ -71,7 +71,9 @@ pub enum MeshError {
     #[error("the broker did not acknowledge {0}: it is away, or does not let this account do that")]
     NoAnswer(String),
     /// A stream is not there.
-    #[error("there is no {0} on the broker: `quartermaster mesh init` makes it")]
+    #[error(
+        "there is no {0} on the broker: `quartermaster mesh init` makes what every mesh has, and assigning a provider what is its own"
+    )]
     NoStream(String),
     /// The broker refuses something for another reason.
     #[error("the broker refuses {what}: {why}")]
