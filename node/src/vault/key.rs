@@ -7,12 +7,12 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
+use crate::secrecy::is_private;
+
 /// Length of a key, in bytes.
 pub const KEY_BYTES: usize = 32;
 /// Length of a key's id, in bytes.
 pub(super) const ID_BYTES: usize = 8;
-/// Permission bits that a key's file may have.
-const PRIVATE: u32 = 0o600;
 
 /// Why a key could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +68,7 @@ impl StoreKey {
         let unreadable = |source| KeyError::Unreadable { path: name(), source };
         let mut file = std::fs::File::open(path).map_err(unreadable)?;
         let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o7777;
-        if mode & !PRIVATE != 0 {
+        if !is_private(path, mode) {
             return Err(KeyError::TooOpen { path: name(), mode });
         }
         // One byte more than the longest form, so that something longer shows.

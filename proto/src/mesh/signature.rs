@@ -69,24 +69,31 @@ impl fmt::Debug for PublicNkey {
     }
 }
 
-impl FromStr for PublicNkey {
-    type Err = SignatureError;
+/// A text is no public key of NATS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a public key of NATS is wanted: 56 letters and digits, as `quartermaster mesh init` prints it")]
+pub struct NkeyError;
 
-    fn from_str(text: &str) -> Result<Self, SignatureError> {
-        let raw = from_base32(text).ok_or(SignatureError::Malformed)?;
+impl From<NkeyError> for SignatureError {
+    fn from(NkeyError: NkeyError) -> Self {
+        Self::Malformed
+    }
+}
+
+impl FromStr for PublicNkey {
+    type Err = NkeyError;
+
+    fn from_str(text: &str) -> Result<Self, NkeyError> {
+        let raw = from_base32(text).ok_or(NkeyError)?;
         let Some((&[prefix, ref body @ ..], &[low, high])) = raw.split_last_chunk::<2>() else {
-            return Err(SignatureError::Malformed);
+            return Err(NkeyError);
         };
-        let key = <[u8; 32]>::try_from(body).map_err(|_| SignatureError::Malformed)?;
+        let key = <[u8; 32]>::try_from(body).map_err(|_| NkeyError)?;
         let found = Self { prefix, key };
         // Operator, server, cluster, account, user; the prefix of seeds is another.
         let is_public = [14 << 3, 13 << 3, 2 << 3, 0, 20 << 3].contains(&prefix);
         let is_whole = crc16(raw.get(..33).unwrap_or_default()) == u16::from_le_bytes([low, high]);
-        if is_public && is_whole && found.to_string() == text {
-            Ok(found)
-        } else {
-            Err(SignatureError::Malformed)
-        }
+        if is_public && is_whole && found.to_string() == text { Ok(found) } else { Err(NkeyError) }
     }
 }
 

@@ -60,4 +60,6 @@ for unit in systemd-sysctl systemd-modules-load systemd-udevd systemd-remount-fs
     ln -sf /dev/null "$root/etc/systemd/system/$unit.service"
 done
 : > "$root/etc/fstab"
+# As a machine has it, and as the handing over of credentials needs it.
+mount --make-rshared "$root"
 exec chroot "$root" env -i container=box PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --system --unit=box.target

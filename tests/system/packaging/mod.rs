@@ -8,6 +8,7 @@ mod documented;
 mod machine;
 mod monitored;
 mod node_notified;
+mod node_service;
 mod notified;
 mod service;
 mod shipped;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use quartermaster_actors::supervise::{
     Overseer, OverseerHandle, OverseerSettings, Owned, RestartPolicy, Slot, Vital, Ward,
 };
+use rustix::fs::{Access, access};
 use tokio::sync::{oneshot, watch};
 
 use super::actor::EngineKeeper;
@@ -149,6 +150,12 @@ pub(super) async fn run_with(
 fn roots(roots: &[String]) -> Result<Roots, EngineError> {
     for root in roots {
         Roots::parse([root.as_str()]).map_err(|source| EngineError::Root { root: root.clone(), source })?;
+    }
+    // Said before a module meets it: a unit that has not opened the folder, a disk that is read-only.
+    for root in roots {
+        if let Err(error) = access(root, Access::WRITE_OK) {
+            tracing::warn!(root, %error, "nothing can be written below this root");
+        }
     }
     Ok(Roots::parse(roots.iter().map(String::as_str)).unwrap_or_default())
 }

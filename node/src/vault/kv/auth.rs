@@ -7,9 +7,8 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 use super::KvConfigError;
+use crate::secrecy::is_private;
 
-/// Permission bits that the file of a credential may have.
-const PRIVATE: u32 = 0o600;
 /// Longest credential, in bytes.
 const MAX_CREDENTIAL: u64 = 64 * 1024;
 
@@ -19,7 +18,7 @@ pub(super) fn credential(path: &Path) -> Result<Zeroizing<String>, KvConfigError
     let handle = std::fs::File::open(path).map_err(file)?;
     let about = handle.metadata().map_err(file)?;
     let mode = about.permissions().mode() & 0o7777;
-    if mode & !PRIVATE != 0 {
+    if !is_private(path, mode) {
         return Err(KvConfigError::TooOpen { path: path.display().to_string(), mode });
     }
     // One byte more than there is, so that the buffer does not grow and leave copies behind.
