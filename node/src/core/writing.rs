@@ -182,12 +182,14 @@ impl Writing {
         Ended::Stuck
     }
 
-    /// The next end of the fixed period after `now`; late ones are skipped.
+    /// The next end of the fixed period after `now`; late ones are skipped. It falls on a whole second, so that the modules of a
+    /// machine, whose phases differ, have some ends in common: one wakes the machine for all of them.
     pub fn next_minute(&mut self, now: Duration) -> Duration {
         let first = *self.first.get_or_insert(now);
-        let passed = (now.saturating_sub(first) + self.phase).as_nanos() / MINUTE.as_nanos();
-        (first + MINUTE.saturating_mul(u32::try_from(passed + 1).unwrap_or(u32::MAX)))
-            .saturating_sub(self.phase)
+        let end = Duration::from_secs((first + MINUTE).saturating_sub(self.phase).as_secs());
+        let Some(late) = now.checked_sub(end) else { return end };
+        let passed = u32::try_from(late.as_secs() / MINUTE.as_secs()).unwrap_or(u32::MAX - 1);
+        end + MINUTE.saturating_mul(passed + 1)
     }
 
     /// Nothing that was written counts any more; numbers of requests go on.
@@ -214,5 +216,33 @@ fn told(program: &Program) -> String {
         Program::Restart(unit) => format!("restart of {}", shown(unit)),
         Program::Reload(unit) => format!("reload of {}", shown(unit)),
         Program::Command(command) => shown(command.first().map_or("", String::as_str)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn the_minute_ends_on_whole_seconds_that_modules_share_and_late_ends_are_skipped() {
+        // When the first request was, the phase, now, and the end that follows, in milliseconds.
+        let cases = [
+            (5_400, 0, 5_400, 65_000),
+            (5_400, 300, 5_400, 65_000),
+            (5_400, 59_999, 5_400, 65_000),
+            (5_400, 45_000, 5_400, 20_000),
+            (5_400, 45_000, 20_000, 80_000),
+            (5_400, 45_000, 79_999, 80_000),
+            (5_400, 45_000, 500_000, 560_000),
+        ];
+        for (first, phase, now, end) in cases {
+            let mut writing = Writing::with_phase(ms(phase));
+            writing.first = Some(ms(first));
+            assert_eq!(writing.next_minute(ms(now)), ms(end), "{first} {phase} {now}");
+        }
     }
 }

@@ -320,22 +320,27 @@ impl Job<'_> {
 }
 
 /// Puts everything that is new onto the disk, all of it together; what cannot be is no job any more, but a fault.
-fn sync<'a>(mut jobs: Vec<Job<'a>>, faults: &mut Vec<(usize, Fault)>) -> Vec<Job<'a>> {
-    let unsynced: Vec<Unsynced> = jobs.iter_mut().filter_map(|job| job.unsynced.take()).collect();
-    let mut synced = sync_all(unsynced).into_iter();
-    let ready = jobs.into_iter().filter_map(|mut job| {
-        if job.was_to_change {
-            match synced.next()? {
-                Ok(staged) => job.staged = Some(staged),
-                Err(fault) => {
-                    faults.push((job.at, fault));
-                    return None;
-                }
-            }
+fn sync<'a>(jobs: Vec<Job<'a>>, faults: &mut Vec<(usize, Fault)>) -> Vec<Job<'a>> {
+    let (mut ready, mut new, mut unsynced) = (Vec::with_capacity(jobs.len()), Vec::new(), Vec::new());
+    for mut job in jobs {
+        if let Some(content) = job.unsynced.take() {
+            new.push(job);
+            unsynced.push(content);
+        } else {
+            ready.push(job);
         }
-        Some(job)
-    });
-    ready.collect()
+    }
+    for (mut job, synced) in new.into_iter().zip(sync_all(unsynced)) {
+        match synced {
+            Ok(staged) => {
+                job.staged = Some(staged);
+                ready.push(job);
+            }
+            Err(fault) => faults.push((job.at, fault)),
+        }
+    }
+    ready.sort_by_key(|job| job.at);
+    ready
 }
 
 /// Has everything that was staged take its place, then puts each folder onto the disk once.
