@@ -98,7 +98,8 @@ async fn a_mesh_is_made_once() {
     let missing = register(&mesh.controller, &mesh.signer, None, false).await.unwrap_err();
     assert_eq!(
         missing.to_string(),
-        "there is no bucket mesh-provisioner_registry on the broker: `quartermaster mesh init` makes it"
+        "there is no bucket mesh-provisioner_registry on the broker: `quartermaster mesh init` makes what every mesh has, and \
+         assigning a provider what is its own"
     );
     let made = prepare(&mesh.controller, 1).await.unwrap();
     assert_eq!((made.len(), made.iter().all(|made| made.is_new)), (8, true), "{made:?}");

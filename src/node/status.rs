@@ -29,10 +29,12 @@ pub struct NodeStatusArgs {
     #[arg(long)]
     json: bool,
     /// Wait until all of it is applied; exit with 1 when something failed or is still missing after so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=MOST_SECONDS))]
     applied_within: Option<u64>,
 }
 
+/// A year: nobody waits longer.
+const MOST_SECONDS: u64 = 366 * 24 * 60 * 60;
 /// How often a client is asked again while its modules are waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -66,8 +68,8 @@ pub(super) fn status(args: &NodeStatusArgs, out: &mut Out) -> Exit {
     } else {
         out.text(&for_people(&status));
     }
-    // A client that does not hear the broker knows of no modules.
-    let is_idle = status.modules.is_empty() && status.connected;
+    // A client that does not hear the broker, or is refused something, knows of no modules.
+    let is_idle = status.modules.is_empty() && status.connected && status.refused.is_none();
     if end.is_some() && !is_idle && (status.modules.is_empty() || !status.modules.values().all(is_done)) {
         return Exit::Failure;
     }

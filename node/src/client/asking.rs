@@ -218,7 +218,11 @@ impl Asking {
             Answer::Value(value, version) => {
                 if let Some(held) = entry.version.filter(|held| version < *held) {
                     effects.push(AskingEffect::Older { name: name.clone(), version, held });
-                    (entry.earlier.take(), None)
+                    let is_held = matches!(entry.told, Some(Found::Here(_)));
+                    match entry.earlier.take() {
+                        None if !is_held => (Some(Found::Missing(Why::NoAnswer)), Some(Backoff::NO_ANSWER)),
+                        earlier => (earlier, None),
+                    }
                 } else {
                     entry.version = Some(version);
                     (Some(Found::Here(Stored::Secret(value))), None)

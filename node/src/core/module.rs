@@ -11,7 +11,7 @@ use quartermaster_proto::{
         collect::Item,
         fill::Write,
         plan::{Digest, Plan, Planned},
-        report::{Outcome, ProgramResult, Why},
+        report::{Outcome, Why},
     },
     text::escape_bounded,
     time::WallClock,
@@ -25,7 +25,7 @@ use super::{
     gather::Hand,
     reports::Reports,
     settle::Settle,
-    writing::{Ended, Filled, Writing},
+    writing::{Ended, Filled, Touched, Writing},
 };
 use crate::{
     backoff::{Backoff, Jitter},
@@ -371,11 +371,24 @@ impl ModuleCore {
             return;
         }
         self.writing.all = true;
-        self.look(now, effects);
+        // What waits is looked at within a second, and all the rest with it.
+        if !self.settle.is_waiting() {
+            self.look(now, effects);
+        }
+    }
+
+    /// A request ended, having touched this.
+    fn ended(&mut self, now: Moment, touched: Touched, effects: &mut Effects) {
+        self.settle.ended(touched.disk || touched.program);
+        if touched.program
+            && let Some(due) = self.settle.told(now.mono)
+        {
+            effects.push(Effect::Wake(Timer::Settle, due));
+        }
     }
 
     fn engine(&mut self, now: Moment, id: u64, answer: &EngineAnswer, effects: &mut Effects) {
-        let mut is_told = false;
+        let is_told;
         let ended = match answer {
             EngineAnswer::Written(written) => self.writing.written(id, written),
             EngineAnswer::Failed(failure) => self.writing.failed(id, failure),
@@ -383,17 +396,15 @@ impl ModuleCore {
         };
         match ended {
             Ended::Stale => return,
-            Ended::Applied(files, programs) => {
+            Ended::Applied(files, programs, touched) => {
                 self.state = State::Applied;
-                let has_changed = files.iter().any(|file| file.action.is_change()) || !programs.is_empty();
-                self.settle.ended(has_changed);
-                if programs.iter().any(|program| program.result == ProgramResult::Done) {
-                    self.settle.told(now.mono);
-                    is_told = true;
-                }
+                is_told = touched.program;
+                self.ended(now, touched, effects);
                 self.say(now, Outcome::Applied { files, programs }, effects);
             }
-            Ended::Failed => {
+            Ended::Failed(touched) => {
+                is_told = touched.program;
+                self.ended(now, touched, effects);
                 let reason = self.writing.failure.clone().unwrap_or_default();
                 let retry_at = now.wall_at(self.writing.next_minute(now.mono));
                 self.fail(now, &reason, Some(retry_at), effects);

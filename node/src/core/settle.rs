@@ -45,9 +45,16 @@ impl Settle {
         due
     }
 
-    /// A program was told of what is written.
-    pub const fn told(&mut self, now: Duration) {
+    /// A program was told of what is written. A change that waits already waits from now on; answers until when.
+    pub fn told(&mut self, now: Duration) -> Option<Duration> {
         self.told = Some(now);
+        self.due = self.due.map(|due| due.max(now + BETWEEN_TELLINGS));
+        self.due
+    }
+
+    /// True when something waits.
+    pub const fn is_waiting(&self) -> bool {
+        self.due.is_some()
     }
 
     /// True when what waits is due.
@@ -135,6 +142,40 @@ mod tests {
         assert_eq!(tellings(&[0, 1, 300, 301, 600, 601, 900, 901, 950, 999]), [10, 1_099]);
         assert_eq!(tellings(&[0, 500, 1_600]), [10, 1_010, 2_010], "and of a later one in time");
         assert_eq!(tellings(&[0, 2_500]), [10, 2_510], "after a quiet time at once");
+    }
+
+    /// The same, where telling takes this long and what comes meanwhile waits for its end.
+    fn tellings_that_take(took: u64, changes: &[u64]) -> Vec<u64> {
+        let mut settle = Settle::default();
+        let (mut told, mut end, mut is_dirty) = (Vec::new(), None, false);
+        for now in 0..6_000 {
+            if end == Some(now) {
+                (end, _) = (None, settle.told(ms(now)));
+                if std::mem::take(&mut is_dirty) {
+                    settle.changed(ms(now), false);
+                }
+            }
+            if changes.contains(&now) {
+                settle.changed(ms(now), false);
+            }
+            if settle.is_due(ms(now)) {
+                settle.looked(ms(now));
+                if end.is_some() {
+                    is_dirty = true;
+                } else {
+                    told.push(now);
+                    end = Some(now + took);
+                }
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn a_change_that_came_while_a_program_was_told_waits_from_the_end_of_that() {
+        assert_eq!(tellings_that_take(500, &[0, 450, 900]), [10, 1_510]);
+        assert_eq!(tellings_that_take(500, &[0, 100, 450, 900]), [10, 1_510]);
+        assert_eq!(tellings_that_take(2_000, &[0, 450, 900]), [10, 3_010]);
     }
 
     #[test]

@@ -62,11 +62,27 @@ pub(super) enum Ended {
     /// Not ours, or not any more.
     Stale,
     /// Every file is as it should be.
-    Applied(Vec<FileReport>, Vec<ProgramReport>),
-    /// Something is not.
-    Failed,
+    Applied(Vec<FileReport>, Vec<ProgramReport>, Touched),
+    /// Something is not; what was done all the same.
+    Failed(Touched),
     /// It is to be tried again.
     Stuck,
+}
+
+/// What a request touched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Touched {
+    /// A file was changed.
+    pub disk: bool,
+    /// A program was told, with success or without.
+    pub program: bool,
+}
+
+impl Touched {
+    fn by(written: &Written) -> Self {
+        let disk = written.files.iter().any(|file| file.action.is_some_and(Action::is_change));
+        Self { disk, program: !written.programs.is_empty() }
+    }
 }
 
 impl Writing {
@@ -141,14 +157,14 @@ impl Writing {
         self.failure = failure;
         if self.failure.is_some() {
             self.all = true;
-            return Ended::Failed;
+            return Ended::Failed(Touched::by(written));
         }
         let report = digests.into_iter().map(|(path, digest)| FileReport {
             action: actions.get(path.as_str()).copied().unwrap_or(Action::Unchanged),
             path,
             digest,
         });
-        Ended::Applied(report.collect(), written.programs.clone())
+        Ended::Applied(report.collect(), written.programs.clone(), Touched::by(written))
     }
 
     /// The engine refused the request as a whole.
@@ -165,7 +181,7 @@ impl Writing {
             }
             code => {
                 self.failure = Some(format!("the engine: {}: {}", code.as_str(), shown(&failure.reason)));
-                Ended::Failed
+                Ended::Failed(Touched::default())
             }
         }
     }

@@ -52,6 +52,8 @@ struct Job<'a> {
     previous: Option<Row>,
     action: Action,
     was_to_change: bool,
+    /// Its content has taken the target's place, whether that is on the disk for sure or not.
+    is_placed: bool,
     sha256: String,
 }
 
@@ -123,7 +125,8 @@ impl Keeper {
             faults.into_iter().map(|(at, fault)| (at, Err(fault))).collect();
         let (mut undone, mut needed) = (Vec::new(), BTreeSet::new());
         for (mut job, done) in place(jobs) {
-            if done.as_ref().is_ok_and(|done| done.action.is_change()) {
+            if job.is_placed || done.as_ref().is_ok_and(|done| done.action.is_change()) {
+                // Also where its folder could not be synced: a program reads what is there.
                 needed.extend(&job.file.program);
             } else if self.ledger().file(&job.file.path) != job.previous.as_ref() && job.was_to_change {
                 undone.push(Entry::File {
@@ -185,6 +188,7 @@ impl Keeper {
             previous: self.ledger().file(&file.path).cloned(),
             action: Action::Unchanged,
             was_to_change: false,
+            is_placed: false,
             sha256: String::new(),
         };
         let whole = match (&file.writing, found) {
@@ -306,6 +310,7 @@ impl Job<'_> {
             Writing::Seed => staged.place_if_absent()?,
             Writing::Owned | Writing::Managed(_) => staged.replace()?,
         };
+        self.is_placed = placed == Placed::There;
         if placed == Placed::Taken {
             self.action = Action::Kept;
             self.folder = None;

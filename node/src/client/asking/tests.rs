@@ -288,6 +288,21 @@ fn what_nobody_wanted_for_a_while_serves_where_the_vault_has_nothing_better() {
 }
 
 #[test]
+fn a_vault_that_was_set_back_is_asked_again_where_nothing_is_held() {
+    let mut drive = Drive::new(&[A]);
+    drive.value("x", 3);
+    drive.want(&[], 1);
+    drive.changed(4);
+    drive.want(&[A], 2);
+    drive.asked.clear();
+    drive.told.clear();
+    drive.answer(Answer::Value(Value::bytes(Zeroizing::new(b"older".to_vec())), 2));
+    assert_eq!(drive.told, ["own/forge/a no-answer"], "the older value is not used");
+    drive.pass(Duration::from_mins(10));
+    assert!(!drive.asked.is_empty(), "and it is asked for again");
+}
+
+#[test]
 fn a_change_of_what_nobody_wants_now_is_asked_for_by_who_wants_it_next() {
     let mut drive = Drive::new(&[A]);
     drive.value("x", 3);

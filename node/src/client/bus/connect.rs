@@ -1,6 +1,11 @@
 //! The connection.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use async_nats::{AuthError, Client, ConnectError, ConnectOptions, Event};
 use quartermaster_proto::{mesh::accounts::Account, text::escape_bounded};
@@ -17,6 +22,8 @@ const PING_EVERY: Duration = Duration::from_secs(5);
 
 /// Longest refusal that is told, in characters.
 const MAX_REFUSAL: usize = 300;
+/// So many different refusals are told of one connection; more are shown by the status alone.
+const MOST_SAID: usize = 16;
 
 /// Where and as whom to connect.
 #[derive(Debug, Clone)]
@@ -49,14 +56,25 @@ pub struct Bus {
 struct Told {
     connects: watch::Sender<u64>,
     refused: watch::Sender<Option<String>>,
+    /// What was said since the connection came up.
+    said: Mutex<BTreeSet<String>>,
 }
 
 impl Told {
+    fn new(connects: watch::Sender<u64>, refused: watch::Sender<Option<String>>) -> Self {
+        Self { connects, refused, said: Mutex::default() }
+    }
+
+    fn said(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take(&self, account: &str, event: &Event) {
         let refusal = match event {
             Event::Connected => {
                 self.connects.send_modify(|count| *count += 1);
                 self.refused.send_replace(None);
+                self.said().clear();
                 return;
             }
             Event::ServerError(error) => error.to_string(),
@@ -67,13 +85,10 @@ impl Told {
             }
         };
         let refusal = escape_bounded(refusal.trim_start_matches("nats: "), MAX_REFUSAL);
-        // Said once, however often it is tried again.
-        let is_news = self.refused.send_if_modified(|before| {
-            let is_news = before.as_ref() != Some(&refusal);
-            *before = Some(refusal.clone());
-            is_news
-        });
-        if is_news {
+        self.refused.send_replace(Some(refusal.clone()));
+        let mut said = self.said();
+        // Said once, however often it is tried again, and whatever else is refused in between.
+        if said.len() < MOST_SAID && said.insert(refusal.clone()) {
             tracing::warn!(account, refusal, "the broker cannot be used as it should");
         }
     }
@@ -87,7 +102,7 @@ impl Bus {
     pub async fn connect(settings: BusSettings) -> Result<Self, BusError> {
         let ((count, connects), (refusal, refused)) = (watch::channel(0), watch::channel(None));
         let servers = settings.servers.clone();
-        let client = options(settings, Told { connects: count, refused: refusal })
+        let client = options(settings, Told::new(count, refusal))
             .retry_on_initial_connect()
             .connect(servers.as_str())
             .await
@@ -102,7 +117,7 @@ impl Bus {
     pub async fn connect_once(settings: BusSettings) -> Result<Self, ConnectError> {
         let ((count, connects), (refusal, refused)) = (watch::channel(0), watch::channel(None));
         let servers = settings.servers.clone();
-        let told = Told { connects: count, refused: refusal };
+        let told = Told::new(count, refusal);
         let client = options(settings, told).connect(servers.as_str()).await?;
         Ok(Self { client, connects, refused })
     }

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use quartermaster_proto::{
     mesh::{
         plan::Credential,
-        report::{Action, Outcome, Why},
+        report::{Action, Outcome, Program, ProgramReport, ProgramResult, Why},
         vault::{Binding, SecretName},
     },
     time::WallClock,
@@ -69,6 +69,30 @@ fn a_value_that_comes_to_the_same_content_makes_no_burst() {
     drive.config("a", "3");
     drive.pass(Duration::from_millis(10));
     assert_eq!(drive.sent(), [("/a".to_owned(), "32".to_owned())]);
+}
+
+#[test]
+fn a_program_that_was_told_is_left_alone_for_a_second_also_when_another_failed() {
+    let told = |result, unit: &str| ProgramReport {
+        program: Program::Restart(unit.to_owned()),
+        result,
+        reason: None,
+    };
+    for results in [vec![ProgramResult::Done], vec![ProgramResult::Done, ProgramResult::Failed]] {
+        let mut drive = applied();
+        drive.config("a", "3");
+        drive.settle();
+        drive.config("a", "4");
+        drive.pass(Duration::from_millis(700));
+        assert_eq!(drive.writes.len(), 2, "one request at a time");
+        drive.config("a", "5");
+        let programs = results.iter().map(|result| told(*result, "forge.service")).collect();
+        drive.engine_does_and_tells(Action::Written, programs);
+        drive.pass(Duration::from_millis(999));
+        assert_eq!(drive.writes.len(), 2, "{results:?}");
+        drive.pass(Duration::from_millis(1));
+        assert_eq!((drive.writes.len(), drive.sent()[0].1.as_str()), (3, "52"), "{results:?}");
+    }
 }
 
 #[test]

@@ -87,17 +87,17 @@ pub fn sync_all(files: Vec<Unsynced>) -> Vec<Result<Staged, Fault>> {
             .map(|lane| {
                 let thread = std::thread::Builder::new().name("sync".to_owned());
                 // A machine that has no thread to give has it done here.
-                thread.spawn_scoped(scope, move || flush(lane)).map_err(|_| flush(lane))
+                (lane.len(), thread.spawn_scoped(scope, move || flush(lane)).map_err(|_| flush(lane)))
             })
             .collect();
         let mut synced = flush(own);
-        for other in others {
-            synced.extend(other.map_or_else(|done| done, |thread| thread.join().unwrap_or_default()));
+        for (count, other) in others {
+            // What nothing was heard of counts as failed.
+            let lost = |_| vec![Err(Errno::IO); count];
+            synced.extend(other.map_or_else(|done| done, |thread| thread.join().unwrap_or_else(lost)));
         }
         synced
     });
-    // One that nothing was heard of counts as failed.
-    let synced = synced.into_iter().chain(std::iter::repeat(Err(Errno::IO)));
     files.into_iter().zip(synced).map(|(file, synced)| file.synced(synced)).collect()
 }
 

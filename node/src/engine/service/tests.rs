@@ -54,6 +54,13 @@ impl Engine {
 }
 
 impl Bench {
+    /// Waits for such a status: it is written soon, not with every request.
+    async fn status(&self, is_meant: impl Fn(&Status) -> bool) {
+        while !Status::read(&self.at("state")).is_ok_and(|status| is_meant(&status)) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["root", "declared"] {
@@ -183,11 +190,8 @@ async fn files_are_written_over_the_socket_and_their_program_is_told_once() {
     assert_eq!(actions(client.write("forge", plan, both()).await), [Ok(Action::Unchanged); 2]);
     assert_eq!(*bench.ear.told.lock().unwrap(), [restart()]);
     assert_eq!(fs::read_to_string(bench.path("b")).unwrap(), "2");
-    // The status is written soon, not with every request.
     let files = [bench.path("a"), bench.path("b")];
-    while Status::read(&bench.at("state")).is_ok_and(|status| status.modules["forge"].files != files) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    bench.status(|status| status.modules.get("forge").is_some_and(|forge| forge.files == files)).await;
     engine.stop().await;
     assert!(!bench.at("run/fill.sock").exists());
 }
@@ -207,9 +211,7 @@ async fn a_program_that_could_not_be_told_is_told_after_a_restart() {
     bench.ear.told.lock().unwrap().clear();
     *bench.ear.fails.lock().unwrap() = false;
     let engine = bench.start().await;
-    while Status::read(&bench.at("state")).unwrap().modules["forge"].owed > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    bench.status(|status| status.modules.get("forge").is_some_and(|forge| forge.owed == 0)).await;
     assert_eq!(*bench.ear.told.lock().unwrap(), [restart()]);
     let mut client = bench.connect().await;
     let Body::Written(written) = client.write("forge", plan, vec![bench.fill("a", "1")]).await else {
@@ -248,9 +250,7 @@ async fn what_the_declaration_drops_goes_also_when_the_engine_was_down() {
     while fs::exists(bench.path("b")).unwrap() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    while Status::read(&bench.at("state")).unwrap().removed.is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    bench.status(|status| !status.removed.is_empty()).await;
     engine.stop().await;
 }
 
