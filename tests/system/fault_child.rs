@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix::dev::ToEnvelope;
 use actix::{Actor, Handler};
@@ -24,6 +24,8 @@ use serde_json::Value;
 use super::prove_site::watched_closely;
 
 const CHILD_FILES: &str = "QM_FAULT_FILES";
+/// As long as the shipped unit gives it.
+const STOP_LIMIT: Duration = Duration::from_mins(4);
 
 /// The parts that can be told to end. The hosts are those in flight.
 pub const PARTS: [&str; 8] = ["link", "fleet", "helper", "vault", "discovery", "control", "metrics", "hosts"];
@@ -163,11 +165,18 @@ impl Provisioner {
         let _ = self.child.wait();
     }
 
-    /// SIGTERM, and its end.
+    /// SIGTERM, and its end. It stays for a server between configure and restart, whose reply may have been lost, until all tries
+    /// of that call are over.
     pub async fn stop(&mut self) -> ExitStatus {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        super::support::eventually("the provisioner stops", || self.ended().is_some()).await;
-        self.ended().unwrap()
+        let end = Instant::now() + STOP_LIMIT;
+        loop {
+            if let Some(ended) = self.ended() {
+                return ended;
+            }
+            assert!(Instant::now() < end, "the provisioner does not stop:\n{}", self.tail());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// How it ended, once it has.
