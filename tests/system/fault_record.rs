@@ -53,7 +53,10 @@ fn account_of_several<'a>(attempts: impl Iterator<Item = (usize, &'a AttemptReco
         if steps().next().is_none() {
             continue;
         }
-        let knew = replied.take().is_some_and(|(who, known)| known || who == instance);
+        // An instance that was dead while another provisioned the host asks once more when it is back. Nobody answers that, because
+        // the host has left provisioning mode; had anybody, it would be a second configuration.
+        let is_heard = steps().any(|(place, step)| is_answered(attempt, place, step));
+        let knew = replied.take().is_some_and(|(who, known)| who == instance || (known && is_heard));
         account.again += usize::from(knew);
         // More than one when the host's key was replaced by a late request; then all that was made of it is made again.
         for (place, step) in steps() {
@@ -183,6 +186,9 @@ fn what_one_instance_noted_before_it_died_another_cannot_know() {
     assert_eq!(again(&[(0, &died), (1, &good)]), 0);
     assert_eq!(again(&[(0, &died), (0, &good)]), 1);
     assert_eq!(again(&[(0, &good), (1, &good)]), 1);
+    let unheard = attempt("failed", &[("configure", 5, Some("no reply"))]);
+    assert_eq!(again(&[(0, &good), (1, &unheard)]), 0, "it was dead meanwhile, and nobody heard it");
+    assert_eq!(again(&[(0, &good), (0, &unheard)]), 1, "its own notes it knows");
 }
 
 #[test]
