@@ -23,8 +23,8 @@ const LOST_WITH_THE_BROKER: RangeInclusive<i64> = -1_000..=1_000;
 const LOST_WITH_A_FROZEN_BROKER: RangeInclusive<i64> = -2_600..=1_000;
 
 /// How much more memory an idle provisioner may hold after the rounds than before: five hundred servers in its list, what it
-/// remembers of their attempts, and what their helpers said last.
-const MEMORY: u64 = 64 << 20;
+/// remembers of their attempts, what their helpers said last, and what the allocator keeps of floods on a busy machine.
+const MEMORY: u64 = 128 << 20;
 /// How many more files: what is being reconnected or served at the very moment.
 const FILES: usize = 3;
 /// How many more threads: a pool of the runtime grows when it is first needed.
