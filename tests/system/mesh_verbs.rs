@@ -14,7 +14,7 @@ use quartermaster_proto::mesh::report::{Outcome, Report};
 use quartermaster_proto::time::WallClock;
 use serde_json::{Value, json};
 
-use super::support::BrokerOptions;
+use super::support::{Broker, BrokerOptions};
 
 /// An operator's machine: a folder of keys, a catalogue, and the broker.
 struct Operator {
@@ -113,16 +113,22 @@ fn a_mesh_begins_with_an_empty_folder() {
     operator.fails("show", 5, "cannot be reached");
 }
 
-/// T38, D31: checked, published, assigned, given its values, bound, looked at, and taken off.
-#[test]
-fn a_module_goes_from_the_catalogue_to_a_machine() {
+/// A mesh of a machine for a web app and one for its provider, and its broker; none, said in one line, where there is no broker.
+fn web_and_db() -> Option<(Operator, Broker)> {
     let mut operator = Operator::new();
     operator.done("init");
     operator.done("node add web1");
     operator.done("node add db1 --provider db");
-    let Some(broker) = operator.options().start() else { return };
+    let broker = operator.options().start()?;
     operator.servers = Some(broker.url());
     operator.done("init");
+    Some((operator, broker))
+}
+
+/// T38, D31: checked, published, assigned, given its values, bound, looked at, and taken off.
+#[test]
+fn a_module_goes_from_the_catalogue_to_a_machine() {
+    let Some((operator, _broker)) = web_and_db() else { return };
     operator.module("web", WEB, "port ${config:port} ${bound:sql:host} ${port:admin} ${secret:pw}\n");
     operator.module("db", DB, "${consumers:sql}");
     let checked = operator.json("check catalogue");
@@ -181,13 +187,7 @@ fn a_module_goes_from_the_catalogue_to_a_machine() {
 /// What is printed for scripts by the verbs that change something.
 #[test]
 fn verbs_say_for_scripts_what_they_did() {
-    let mut operator = Operator::new();
-    operator.done("init");
-    operator.done("node add web1");
-    operator.done("node add db1 --provider db");
-    let Some(broker) = operator.options().start() else { return };
-    operator.servers = Some(broker.url());
-    operator.done("init");
+    let Some((operator, _broker)) = web_and_db() else { return };
     operator.module("web", WEB, "a");
     operator.module("db", DB, "${consumers:sql}");
     operator.fails(

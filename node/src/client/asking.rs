@@ -214,12 +214,14 @@ impl Asking {
             (Answer::Value(_, version), Some(changed)) => *version < changed,
             (_, changed) => changed.is_some(),
         };
+        // The value that is held serves on where the vault has nothing better, and so does the one that was held earlier.
+        let is_held = matches!(entry.told, Some(Found::Here(_)));
+        let earlier = entry.earlier.take();
         let (found, backoff) = match answer {
             Answer::Value(value, version) => {
                 if let Some(held) = entry.version.filter(|held| version < *held) {
                     effects.push(AskingEffect::Older { name: name.clone(), version, held });
-                    let is_held = matches!(entry.told, Some(Found::Here(_)));
-                    match entry.earlier.take() {
+                    match earlier {
                         None if !is_held => (Some(Found::Missing(Why::NoAnswer)), Some(Backoff::NO_ANSWER)),
                         earlier => (earlier, None),
                     }
@@ -235,14 +237,10 @@ impl Asking {
                 (Some(Found::Refused { reason, retry_at }), Some(Backoff::REFUSED))
             }
             Answer::Nothing => {
-                // The value that is held serves on.
-                let is_held = matches!(entry.told, Some(Found::Here(_)));
-                let earlier = entry.earlier.take();
                 let found = earlier.or_else(|| (!is_held).then_some(Found::Missing(Why::NoAnswer)));
                 (found, Some(Backoff::NO_ANSWER))
             }
         };
-        entry.earlier = None;
         entry.due = backoff.map(|backoff| now.mono + backoff.delay(entry.failed, &mut self.jitter));
         entry.failed = if backoff.is_some() { entry.failed + 1 } else { 0 };
         if let Some(found) = found

@@ -12,14 +12,20 @@ use quartermaster_proto::{
 use super::{super::*, drive::Drive, life::FILE};
 use crate::check::Want;
 
-/// A module whose one file is applied from these values of `a` and `b`.
-fn applied() -> Drive {
+/// A module whose one file was sent to the engine, from these values of `a` and `b`.
+fn sent() -> Drive {
     let mut drive = Drive::new();
     drive.assign(1, FILE);
     drive.archive(&[("a", "${config:a}${config:b}")]);
     drive.config("a", "1");
     drive.config("b", "2");
     drive.settle();
+    drive
+}
+
+/// The same, applied.
+fn applied() -> Drive {
+    let mut drive = sent();
     drive.engine_does(Action::Written);
     drive.pass(Duration::from_secs(2));
     drive
@@ -46,12 +52,7 @@ fn a_change_is_sent_soon_and_a_burst_once_more() {
 #[test]
 fn after_a_start_that_changed_nothing_on_the_disk_a_change_is_sent_soon() {
     for (action, wait) in [(Action::Unchanged, 10), (Action::Written, 100)] {
-        let mut drive = Drive::new();
-        drive.assign(1, FILE);
-        drive.archive(&[("a", "${config:a}${config:b}")]);
-        drive.config("a", "1");
-        drive.config("b", "2");
-        drive.settle();
+        let mut drive = sent();
         drive.engine_does(action);
         drive.config("a", "3");
         drive.pass(Duration::from_millis(wait - 1));
