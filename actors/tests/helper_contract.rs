@@ -12,7 +12,7 @@ use quartermaster_actors::helper::{Ending, HelperError, HelperSettings, Orphans,
 
 const SHORT: Duration = Duration::from_millis(700);
 /// Far above what any of these runs takes, far below the minutes their helpers sleep.
-const SOON: Duration = Duration::from_secs(4);
+const SOON: Duration = Duration::from_mins(1);
 
 const ANSWER: &str = r#"echo '{"defer":true,"msg":"not yet"}'"#;
 

@@ -33,7 +33,7 @@ use support::Broker;
 use tokio::sync::mpsc;
 
 /// Longest wait for something that must come.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(1);
 
 fn node(name: &str) -> Account {
     Account::Provisioner { node: name.to_owned() }

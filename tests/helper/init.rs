@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::support::skip;
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// False, with a line, where processes may not be given a world of their own.
 fn may_be_first() -> bool {

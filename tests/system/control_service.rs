@@ -1,7 +1,7 @@
 //! The control service as any NATS client meets it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use quartermaster::emulate::FaultPlan;
@@ -204,8 +204,16 @@ async fn control_may_run_in_an_account_of_its_own() {
     let mut instance = Instance::start(&site, ONE, yaml);
     instance.answers(&control).await;
     let mut heard = control.subscribe("quartermaster.audit").await.unwrap();
-    let status = good(&control, "quartermaster.status", json!({})).await;
-    assert_eq!(status["link"]["connected"], true, "{status}");
+    // The two connections do not wait for each other.
+    let end = Instant::now() + Duration::from_mins(1);
+    let status = loop {
+        let status = good(&control, "quartermaster.status", json!({})).await;
+        if status["link"]["connected"] == true {
+            break status;
+        }
+        assert!(Instant::now() < end, "{status}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
     assert!(status["actors"].as_array().unwrap().iter().any(|actor| actor["name"] == "control_link"));
     good(&control, "quartermaster.pause", by("ann", "x")).await;
     let record = tokio::time::timeout(Duration::from_secs(20), heard.next()).await.unwrap().unwrap();

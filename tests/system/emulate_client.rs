@@ -13,7 +13,7 @@ use quartermaster_proto::choria::{Generation, discovery, rpc, subject};
 use quartermaster_proto::time::WallClock;
 use serde_json::{Value, json};
 
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 const CALLER: &str = "choria=provisioner.example.net";
 
 pub struct Scripted {

@@ -152,10 +152,10 @@ impl Provisioner {
         self.orders.is_some()
     }
 
-    /// Ends a part of it, if it obeys.
+    /// Ends a part of it, if it obeys and has not just ended as a whole; whoever minds that looks at [`Self::ended`].
     pub fn strike(&mut self, part: &str, ending: Ending) {
         if let Some(orders) = &mut self.orders {
-            writeln!(orders, "{part} {ending:?}").unwrap();
+            let _ = writeln!(orders, "{part} {ending:?}");
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, kv};
@@ -72,6 +73,8 @@ struct Instance {
     dir: PathBuf,
     monitor: u16,
     process: Provisioner,
+    /// Whether this life of it was told to drain.
+    told_to_drain: bool,
     /// Its way to the broker, and the witness of what it was handed.
     _proxy: Proxy,
 }
@@ -144,7 +147,15 @@ impl Cluster {
             // The last one is the program as it is shipped.
             let program = if number == INSTANCES { Program::Shipped } else { Program::Obeying };
             let process = Provisioner::start(program, &files.dir, monitor, &own.join("log"));
-            instances.push(Instance { name, program, dir: files.dir, monitor, process, _proxy: proxy });
+            instances.push(Instance {
+                name,
+                program,
+                dir: files.dir,
+                monitor,
+                process,
+                told_to_drain: false,
+                _proxy: proxy,
+            });
         }
         let network = Network::load(&instances[0].dir).unwrap();
         let mut fleet = FleetSettings::new(network, broker.url(), SERVERS);
@@ -219,6 +230,7 @@ impl Cluster {
     fn start_anew(&mut self, which: usize) {
         let one = &mut self.instances[which];
         one.process = Provisioner::start(one.program, &one.dir, one.monitor, &one.dir.join("../log"));
+        one.told_to_drain = false;
     }
 
     fn kill(&mut self, which: usize) {
@@ -230,9 +242,10 @@ impl Cluster {
     async fn operator_drains(&mut self, which: usize) {
         let name = self.instances[which].name.clone();
         let why = json!({"who": "ann", "why": "a new version"});
+        self.instances[which].told_to_drain = true;
         let answers = self.ask("drain", Some(&name), why).await;
-        if answers.is_empty() {
-            // It was struck, or the broker is away: the operator tries another day.
+        if !answers.iter().any(|answer| answer["run_state"]["draining"] == true) {
+            // It or its controller was struck, or the broker is away: the operator tries another day.
             return;
         }
         let end = tokio::time::Instant::now() + CALM;
@@ -240,12 +253,40 @@ impl Cluster {
             if let Some(status) = self.instances[which].process.ended() {
                 break status;
             }
-            assert!(tokio::time::Instant::now() < end, "{}: {name} drains for ever", self.told);
+            let process = &self.instances[which].process;
+            assert!(
+                tokio::time::Instant::now() < end,
+                "{}: {name} drains for ever after {answers:?}, status {:?}, ends {:?}\n{}",
+                self.told,
+                process.status(),
+                self.ends,
+                process.tail()
+            );
             tokio::time::sleep(Duration::from_millis(50)).await;
         };
-        assert_eq!(status.code(), Some(0), "{}: {}", self.told, self.instances[which].process.tail());
+        self.has_drained(which, status);
+    }
+
+    fn has_drained(&mut self, which: usize, status: ExitStatus) {
+        let one = &self.instances[which];
+        assert_eq!(
+            (status.code(), one.told_to_drain),
+            (Some(0), true),
+            "{}: {}",
+            self.told,
+            one.process.tail()
+        );
         self.ends.push(now_ms());
         self.start_anew(which);
+    }
+
+    /// One whose answer to a drain came too late for the operator, or not at all, has ended nevertheless.
+    fn start_who_drained(&mut self) {
+        for which in 0..self.instances.len() {
+            if let Some(status) = self.instances[which].process.ended() {
+                self.has_drained(which, status);
+            }
+        }
     }
 
     async fn operator_pauses(&mut self) {
@@ -259,21 +300,30 @@ impl Cluster {
     }
 
     /// An instance that was struck may not hear it, and its pause outlives a kill; so until every one says it works.
-    async fn resume_all(&self) {
+    async fn resume_all(&mut self) {
         let why = json!({"who": "ann", "why": "seen enough"});
         let end = tokio::time::Instant::now() + CALM;
         loop {
+            self.start_who_drained();
             let answers = self.ask("resume", None, why.clone()).await;
-            if answers.len() == INSTANCES
-                && answers.iter().all(|one| one["run_state"]["paused"] == Value::Null)
-            {
+            // An error has no run state.
+            let works = |one: &Value| one["run_state"].is_object() && one["run_state"]["paused"].is_null();
+            if answers.len() == INSTANCES && answers.iter().all(works) {
                 return;
             }
-            assert!(tokio::time::Instant::now() < end, "{}: not all resume: {answers:?}", self.told);
+            let tails =
+                || self.instances.iter().map(|one| one.process.tail()).collect::<Vec<_>>().join("\n---\n");
+            assert!(
+                tokio::time::Instant::now() < end,
+                "{}: not all resume: {answers:?}\n{}",
+                self.told,
+                tails()
+            );
         }
     }
 
     async fn round(&mut self, round: usize) {
+        self.start_who_drained();
         let leader = match self.mode {
             Mode::Election => self.leader(),
             Mode::Shared => Some(round % INSTANCES),
@@ -309,7 +359,9 @@ impl Cluster {
         }
         // The operator watches: whoever answers says who it is and how things stand.
         for status in self.ask("status", None, json!({})).await {
-            assert!(status["fleet"]["in_flight"].is_u64(), "{}: {status}", self.told);
+            // One that has just been started may have nobody to ask yet, and says so.
+            let is_up = status["fleet"]["in_flight"].is_u64();
+            assert!(is_up || status["error"]["code"] == "busy", "{}: {status}", self.told);
         }
     }
 }

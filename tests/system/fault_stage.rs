@@ -326,8 +326,10 @@ impl Stage {
 
     /// SIGKILL, and a new one with the same files.
     fn kill_provisioner(&mut self) {
-        self.ends.push(End { at_ms: now_ms(), cause: Cause::Process });
+        let began = now_ms();
         self.provisioner.kill();
+        // Until it is gone it may take a reply; with many threads on a busy machine that is a while.
+        self.ends.extend([began, now_ms()].map(|at_ms| End { at_ms, cause: Cause::Process }));
         let (program, log) = (self.program(), self.dir.path().join("log"));
         self.provisioner = Provisioner::start(program, &self.folder, self.monitor, &log);
         self.kills[usize::from(self.program == Program::Shipped)] += 1;

@@ -10,9 +10,9 @@ use super::fault_stage::{CONNECTIONS, Cause, Stage};
 
 /// The reply to a `configure` reached the provisioner's socket, but what had it in its hands ended before it had noted it; a part
 /// that hangs loses what arrives until it is replaced, some seconds later. By `end - reply`, in milliseconds: a busy machine
-/// may take half a second to read and note a reply.
-const LOST_WITH_A_PART: RangeInclusive<i64> = -6_000..=500;
-const LOST_WITH_THE_PROCESS: RangeInclusive<i64> = -100..=500;
+/// may take a second to read and note a reply.
+const LOST_WITH_A_PART: RangeInclusive<i64> = -6_000..=1_000;
+const LOST_WITH_THE_PROCESS: RangeInclusive<i64> = -100..=1_000;
 /// Requests whose connection is gone are given up after half a second, in these rows, and protocol 1 tells the second in which
 /// one was sent.
 const GIVEN_UP_MS: i64 = 1_500;

@@ -133,7 +133,7 @@ async fn a_leader_that_stops_is_followed_at_once_and_others_know_it_by_name() {
     assert!(first.election.hand_over(Duration::from_secs(5)).await);
     eventually("the first one leads no more", || !first.leads()).await;
     eventually("the second one leads", || second.leads()).await;
-    assert!(stopped.elapsed() < Duration::from_secs(10), "long before the key expires");
+    assert!(stopped.elapsed() < Duration::from_secs(30), "long before the key expires");
     let entry = store.entry("provisioner").await.unwrap().unwrap();
     assert_eq!(entry.value.as_ref(), b"p2.example.net");
     assert!(entry.revision > written);

@@ -33,7 +33,7 @@ use super::Broker;
 /// The seed of the controller's signing key.
 pub const SEED: [u8; 32] = [7; 32];
 /// Longest wait for something that is awaited.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A program that runs until it is told to stop.
 pub struct Program<E> {

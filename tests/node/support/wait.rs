@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// How often a condition is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long one condition may take; far longer than any of them does on an idle machine.
-const LIMIT: Duration = Duration::from_secs(45);
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// Looks until `look` finds something; fails with `what` when that takes too long.
 #[track_caller]

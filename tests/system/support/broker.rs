@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::{Authority, nats_server, skip};
 
 /// How long a nats-server may take to become ready.
-const READY_LIMIT: Duration = Duration::from_secs(20);
+const READY_LIMIT: Duration = Duration::from_mins(1);
 
 /// What the broker is to be like. The default: clear text, no login, 1 MiB of payload.
 #[derive(Debug, Clone, Default)]

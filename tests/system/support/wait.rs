@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How long one condition may take; far longer than any of them does on an idle machine.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Looks until `condition` holds; panics with `what` when that takes too long.
 pub async fn eventually(what: &str, condition: impl FnMut() -> bool) {
