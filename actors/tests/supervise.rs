@@ -352,7 +352,7 @@ async fn stopping_ends_children_and_names_those_it_had_to_abandon() {
         oversee(vec![Box::new(worker(&first, fast())), Box::new(worker(&second, fast()))]);
     until(&handle, SupervisionSnapshot::all_running).await;
     first.try_send(Force(Ending::Hang)).unwrap();
-    assert_eq!(handle.stop(Duration::from_millis(50)).await, Some(vec!["first"]));
+    assert_eq!(handle.stop(Duration::from_secs(2)).await, Some(vec!["first"]));
     assert!(handle.snapshot().children.iter().all(|child| child.state == ChildState::Retired));
     assert!(endings.lock().unwrap().is_empty(), "an ordered stop is no ending to count");
     assert!(!first.is_up() && !second.is_up());

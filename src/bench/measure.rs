@@ -357,9 +357,11 @@ impl Run<'_> {
                     probe.ask().await;
                     most_waiting = most_waiting.max(whole(probe.sum("choria_provisioner_work_queue_entries")));
                     let confirmed = whole(probe.sum("quartermaster_hosts_confirmed_total") - confirmed_before);
-                    let alone_done = lone.as_ref().is_none_or(|lone| lone.took("worked_ms").is_some());
+                    // Done is who has been restarted: what its last step took is counted by then.
+                    let alone_done = lone.as_ref().is_none_or(|lone| lone.count("provisioned") == 1);
                     if let Some(back) = all_back
-                        && ((confirmed >= servers && alone_done) || back.elapsed() >= CONFIRM_LIMIT)
+                        && alone_done
+                        && (confirmed >= servers || back.elapsed() >= CONFIRM_LIMIT)
                     {
                         break;
                     }

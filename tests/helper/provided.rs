@@ -169,7 +169,18 @@ fn a_wrapped_helper_that_is_called_off_ends_with_everything_it_started() {
     assert_eq!(answers[1]["error"]["code"], "cancelled", "{answers:?}");
     assert_eq!(answers[2], json!({"id": 3, "result": {}}));
     assert_eq!(output.status.code(), Some(0));
-    assert!(!PathBuf::from(format!("/proc/{pid}")).exists());
+    // Who reaps it is whoever got it, so it may be defunct for a moment.
+    let is_gone = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')')
+            .next()
+            .is_none_or(|rest| rest.is_empty() || rest.trim_start().starts_with(['Z', 'X']))
+    };
+    let end = std::time::Instant::now() + std::time::Duration::from_mins(1);
+    while !is_gone() {
+        assert!(std::time::Instant::now() < end, "what the helper was is still there");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ async fn t29_an_item_is_recorded_follows_its_values_and_goes_with_its_plan() {
     // Whatever the module's files wait for.
     let one = vec![(key.clone(), "export FORGE=/one\n".to_owned())];
     eventually_async(one, || items(&site)).await;
-    assert_eq!(site.said("web1", "forge").await, "waiting config missing no-entry");
+    site.says("web1", "forge", "waiting config missing no-entry").await;
     let stored: serde_json::Value =
         serde_json::from_slice(&site.bus.get(key::COLLECT, &key).await.unwrap()).unwrap();
     let expected = json!({

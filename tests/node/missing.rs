@@ -181,7 +181,7 @@ async fn c44_a_mistyped_name_is_told_with_what_is_like_it_and_an_empty_value_is_
     let collected = module("collected", "${shell:zsh}").collects("shell:Zsh", "#");
     check("collected", collected, "the plan does not collect this collection; is `shell:Zsh` meant?").await;
     // Who sets a value that nobody needs, while one that is like it is needed, is told.
-    eventually_async(3, || async { site.needs("web1", "forge").await.len() - 1 }).await;
+    eventually_async(4, || async { site.needs("web1", "forge").await.len() }).await;
     let set = site.mesh(&["config", "set", "web1", "forge", "titell", "x"]);
     let said = String::from_utf8_lossy(&set.stderr).into_owned();
     assert_eq!(said, "warning: forge on web1 needs `titel`, and nothing that is called `titell`\n");

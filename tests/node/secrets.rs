@@ -167,7 +167,7 @@ async fn t21_a_vault_that_goes_away_takes_nothing_with_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t22_a_refusal_is_asked_again_after_ten_minutes() {
     let rules = Some("deny provisioner.web1 own/forge/*\n");
-    let Some(mut site) = Site::start(Options { pace: 120, rules, ..Options::default() }).await else {
+    let Some(mut site) = Site::start(Options { pace: 40, rules, ..Options::default() }).await else {
         return;
     };
     site.start_machines().await;
@@ -179,7 +179,7 @@ async fn t22_a_refusal_is_asked_again_after_ten_minutes() {
     fs::write(site.at("rules"), "").unwrap();
     site.stop_vault().await;
     site.start_vault().await;
-    // Five of its seconds for the ten minutes; in half of them nothing may happen.
+    // A quarter of a minute for the ten minutes; in some of it nothing may happen.
     never(Duration::from_secs(2), || (gets(&site, "sealed") > 0).then(|| "it was asked again".to_owned()))
         .await;
     site.says("web1", "forge", "applied a=written").await;

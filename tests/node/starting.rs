@@ -108,7 +108,9 @@ async fn c57_what_programs_keep_is_private_whatever_the_mask() {
             if entry.file_type().unwrap().is_dir() {
                 folders.push(entry.path());
             } else {
-                let mode = entry.metadata().unwrap().permissions().mode();
+                // A file that takes another one's place is gone when that is done.
+                let Ok(metadata) = entry.metadata() else { continue };
+                let mode = metadata.permissions().mode();
                 assert_eq!(mode & 0o027, 0, "{}", entry.path().display());
             }
         }

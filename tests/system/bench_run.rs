@@ -119,7 +119,7 @@ fn a_helper_that_lives_on_is_measured_in_every_network() {
 
 #[test]
 fn waves_of_servers_come_and_go() {
-    measured(&["--servers", "20", "--soak", "3s"], |_, report| {
+    measured(&["--servers", "20", "--soak", "12s"], |_, report| {
         assert_eq!((&report["unfinished"], &report["flat"]), (&0.into(), &true.into()), "{report}");
         assert_eq!(report["provisioned"], report["waves"].as_u64().unwrap() * 20, "{report}");
         for figure in ["memory_kib", "descriptors", "threads"] {

@@ -48,8 +48,9 @@ fn urls(site: &Site, others: &[Broker]) -> Vec<String> {
 /// What the key of the election says, asked through this broker.
 async fn key_through(url: &str) -> Option<String> {
     let options = async_nats::ConnectOptions::with_user_and_password("choria".into(), "choria".into());
-    let client = options.connect(url).await.unwrap();
-    let store = jetstream::new(client).get_key_value("CHORIA_LEADER_ELECTION").await.unwrap();
+    let client = options.connect(url).await.ok()?;
+    // While the brokers elect a leader of their own, they may not know it.
+    let store = jetstream::new(client).get_key_value("CHORIA_LEADER_ELECTION").await.ok()?;
     let value = store.get("provisioner").await.ok()??;
     Some(String::from_utf8_lossy(&value).into_owned())
 }

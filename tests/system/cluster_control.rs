@@ -115,7 +115,7 @@ async fn claims_are_kept_in_the_account_of_control_where_that_of_provisioning_ha
     let Some(site) = Site::with(BrokerOptions::new().jetstream().extra(ACCOUNTS)) else { return };
     let dir = tempfile::tempdir().unwrap();
     let yaml = "control: {user: control, password: control}\n\
-                cluster: {mode: shared, ttl: 1m, connection: control}\nin_flight: 16";
+                cluster: {mode: shared, ttl: 5m, connection: control}\nin_flight: 16";
     let options = ConnectOptions::with_user_and_password("control".into(), "control".into());
     let control = options.connect(site.broker.url()).await.unwrap();
     let heard = listen(&control).await;
@@ -129,10 +129,11 @@ async fn claims_are_kept_in_the_account_of_control_where_that_of_provisioning_ha
     println!("{shares:?}");
     assert_eq!(shares.len(), 2, "both work: {shares:?}");
     let committed = owed(&fleet, "committed");
+    eventually("every claim was heard", || committed.is_subset(&heard.lock().unwrap())).await;
     let unclaimed: Vec<_> = committed.difference(&heard.lock().unwrap()).cloned().collect();
     assert_eq!((committed.len(), unclaimed), (SERVERS, Vec::new()), "configured without a claim");
     let mut stand = stands(&control).await;
-    for _ in 0..50 {
+    for _ in 0..300 {
         if stand.0 == owed(&fleet, "done") {
             break;
         }

@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use futures::StreamExt as _;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::prove_site::Site;
+use super::prove_site::{PATIENCE, Site};
 use super::support::eventually;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_quartermaster");
@@ -90,7 +90,7 @@ impl Instance {
     pub async fn answers(&mut self, client: &Client) {
         let subject = format!("quartermaster.ping.{}", self.name);
         let mut left = 600;
-        while client.request(subject.clone(), "".into()).await.is_err() {
+        while !is_heard(client, &subject).await {
             assert!(self.exited().is_none(), "it ended:\n{}", self.log());
             assert!(left > 0, "it does not answer:\n{}", self.log());
             left -= 1;
@@ -103,6 +103,22 @@ impl Drop for Instance {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Whether somebody answers, and not that it is too early: links are up before there is anybody behind them.
+async fn is_heard(client: &Client, subject: &str) -> bool {
+    let reply = client.request(subject.to_owned(), "".into()).await;
+    let is_error = |headers: &async_nats::HeaderMap| headers.get("Nats-Service-Error-Code").is_some();
+    reply.is_ok_and(|reply| !reply.headers.as_ref().is_some_and(is_error))
+}
+
+/// Waits until an instance, any one, answers on this connection.
+pub async fn heard(client: &Client) {
+    let end = Instant::now() + PATIENCE;
+    while !is_heard(client, "quartermaster.ping").await {
+        assert!(Instant::now() < end, "nobody answers");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -83,7 +83,7 @@ async fn an_operator_watches_pauses_resumes_and_drains_two_instances() {
 #[tokio::test]
 async fn what_happened_to_a_host_is_told_attempt_by_attempt() {
     let Some(site) = Site::new() else { return };
-    site.yaml("retry:\n  first: 10m");
+    site.yaml("interval: 1h\nretry:\n  first: 10m");
     site.helper_also(&format!("if test $identity = {BAD}; then echo no address left >&2; exit 3; fi"));
     let client = client(&site).await;
     let mut instance = Instance::start(&site, ONE, "");
@@ -171,7 +171,7 @@ async fn an_instance_that_hangs_is_waited_for_no_longer_than_asked() {
     instance.answers(&client).await;
     instance.signal(Signal::STOP);
     let url = site.broker.url();
-    let ran = verb(&["status", "--instance", ONE, "--timeout", "1s", "--server", &url]).await;
+    let ran = verb(&["status", "--instance", ONE, "--timeout", "5s", "--server", &url]).await;
     assert_eq!(
         (ran.code, ran.err.as_str()),
         (Some(7), "error: no instance answered: nothing came back in time\n")

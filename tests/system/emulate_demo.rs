@@ -85,7 +85,7 @@ fn all_servers_are_provisioned_in_both_networks() {
 #[test]
 fn a_server_that_cannot_be_provisioned_is_counted_and_explained() {
     let dir = tempfile::tempdir().unwrap();
-    let faults = ["--fault", "public_key_short=@node3.example.net", "--time-limit", "8"];
+    let faults = ["--fault", "public_key_short=@node3.example.net", "--time-limit", "30"];
     let Some((code, summary, told)) = summed_up(dir.path(), &faults) else { return };
     assert_eq!(code, Some(6), "{told}");
     assert_eq!((&summary["provisioned"], &summary["failed"]), (&4.into(), &1.into()), "{summary}");

@@ -67,7 +67,7 @@ fn an_interrupt_ends_the_whole_mesh() {
     let Some(mut child) = started(dir.path()) else { return };
     let begin = Instant::now();
     while !dir.path().join("kept/web1/fill.sock").exists() {
-        assert!(begin.elapsed() < Duration::from_secs(50), "the machines did not start");
+        assert!(begin.elapsed() < Duration::from_mins(2), "the machines did not start");
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::sleep(Duration::from_millis(20));
     }

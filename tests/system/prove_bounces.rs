@@ -84,14 +84,15 @@ async fn a_broker_that_is_bounced_again_and_again_leaves_nothing_behind() {
     fleet.stop().await;
 }
 
-/// What we hold once it has not changed for a while.
+/// What we hold once it has not changed for a while, with all kinds of it there.
 fn settled(site: &Site) -> AtBroker {
     let mut last = at_broker(site);
     let mut same = 0;
-    while same < 10 {
+    while same < 20 {
         std::thread::sleep(Duration::from_millis(100));
         let now = at_broker(site);
-        same = if now == last { same + 1 } else { 0 };
+        let is_whole = now.connections == 1 && now.subscriptions > 0 && now.consumers > 0;
+        same = if now == last && is_whole { same + 1 } else { 0 };
         last = now;
     }
     last

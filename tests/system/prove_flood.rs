@@ -262,7 +262,8 @@ async fn a_server_whose_helper_always_fails_is_tried_ever_more_rarely_and_alone_
     let tries = tries();
     let waits: Vec<u128> =
         tries.windows(2).map(|pair| pair.last().unwrap() - pair.first().unwrap()).collect();
-    assert!(waits.last().unwrap() >= &(2 * waits.first().unwrap()), "waits do not grow: {waits:?}");
+    // The second run may have waited for a worker; nothing makes a wait shorter.
+    assert!(waits.last().unwrap() >= &(2 * waits.iter().min().unwrap()), "waits do not grow: {waits:?}");
     let troubled = inside.fleet.troubled(10).await.unwrap();
     let view =
         troubled.iter().find(|view| view.identity.as_str() == "bad1.example.net").expect("it is listed");
@@ -276,10 +277,10 @@ async fn a_server_whose_helper_always_fails_is_tried_ever_more_rarely_and_alone_
 #[tokio::test]
 async fn steps_that_fail_twice_are_tried_again_however_old_the_process() {
     let Some(site) = Site::new() else { return };
-    site.yaml("helper_timeout: 1s");
+    site.yaml("helper_timeout: 5s");
     let inside = site.inside(|config| config.broker.connect_timeout = Duration::from_secs(1)).await;
     // Longer than any of these limits, with nothing to do.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
     let fleet = site
         .servers("web", 3, |settings| {
             settings.faults = FaultPlan::parse("abort_configure:2=all").unwrap();

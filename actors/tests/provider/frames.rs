@@ -137,13 +137,14 @@ async fn b8_an_answer_to_a_call_that_was_never_made_is_a_bad_frame() {
 #[actix::test]
 async fn b8_a_second_answer_and_a_late_one_are_dropped_and_told() {
     let text = r#"
+told = threading.Event()
 def execute(id, params):
     if params["attrs"]["x"] == "twice":
         ok(id); ok(id)
     elif params["attrs"]["x"] == "late":
-        threading.Timer(1.0, lambda: ok(id)).start()
+        threading.Timer(1.0, lambda: (ok(id), told.set())).start()
     elif params["attrs"]["x"] == "slow":
-        threading.Timer(1.5, lambda: ok(id)).start()
+        threading.Thread(target=lambda: (told.wait(), time.sleep(0.3), ok(id))).start()
     else:
         ok(id)
 serve(declaring(max_in_flight=3), execute)

@@ -104,8 +104,8 @@ serve(LOOSE, execute)
     let Some(site) = provider(text) else { return };
     let bench = site.with(|settings| settings.timeouts.abandon = Duration::from_millis(100)).run();
     limited(bench.handle.start()).await.unwrap();
-    let error = limited(bench.handle.call(within("1", Duration::from_millis(700)), None)).await.unwrap_err();
-    assert_eq!(shown(&error), "host.timeout Unknown: provider `dns`: `do` did not end within 700ms");
+    let error = limited(bench.handle.call(within("1", Duration::from_secs(4)), None)).await.unwrap_err();
+    assert_eq!(shown(&error), "host.timeout Unknown: provider `dns`: `do` did not end within 4s");
     let pids = bench.file("pids");
     assert_eq!(pids.lines().count(), 2);
     eventually("both are gone", || pids.lines().all(|pid| !alive(pid))).await;
@@ -210,7 +210,7 @@ async fn progress_is_handed_on_and_draws_the_limit_out() {
     let text = r#"
 def execute(id, params):
     for done in range(4):
-        time.sleep(0.4)
+        time.sleep(1.0)
         send({"method": "x/progress", "params": {"id": id, "done": done, "total": 4, "message": "signing"}})
     ok(id)
 serve(declaring(progress=True), execute)
@@ -219,7 +219,7 @@ serve(declaring(progress=True), execute)
     let bench = site.run();
     limited(bench.handle.start()).await.unwrap();
     let (sender, mut progress) = mpsc::channel(16);
-    let call = within("1", Duration::from_millis(1_200));
+    let call = within("1", Duration::from_millis(3_500));
     limited(bench.handle.call(call, Some(sender))).await.unwrap();
     let first = progress.recv().await.unwrap();
     assert_eq!((first.message.as_deref(), first.total.unwrap().as_str()), (Some("signing"), "4"));
@@ -229,17 +229,18 @@ serve(declaring(progress=True), execute)
 #[actix::test]
 async fn a_silent_provider_that_answers_pings_is_asked_and_one_that_stops_is_restarted() {
     let text = r#"
+first = not os.path.exists(os.path.join(here, "once")); note("once")
 answered = []
 def other(frame):
     answered.append(1)
-    if len(answered) < 3: ok(frame["id"])
+    if not first or len(answered) < 3: ok(frame["id"])
 serve(declaring(ping=True), lambda id, params: ok(id), other=other)
 "#;
     let Some(site) = provider(text) else { return };
     let bench = site
         .with(|settings| {
             settings.timeouts.ping_every = Duration::from_millis(100);
-            settings.timeouts.ping = Duration::from_millis(100);
+            settings.timeouts.ping = Duration::from_secs(1);
         })
         .run();
     limited(bench.handle.start()).await.unwrap();

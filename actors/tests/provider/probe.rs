@@ -46,7 +46,7 @@ async fn b16_the_schema_subcommand_in_good_and_in_bad_shape() {
 #[actix::test]
 async fn b16_a_schema_subcommand_that_hangs_is_killed() {
     let Some(site) = provider("note('pid', str(os.getpid())); time.sleep(600)") else { return };
-    let site = site.with(|settings| settings.timeouts.schema = Duration::from_secs(1));
+    let site = site.with(|settings| settings.timeouts.schema = Duration::from_secs(10));
     let error = probed(&site).await.unwrap_err();
     assert_eq!(error.code().as_str(), "host.timeout");
     let pid = fs::read_to_string(site.dir.path().join("pid")).unwrap();

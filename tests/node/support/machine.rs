@@ -192,18 +192,19 @@ impl Machine {
         }
     }
 
-    /// Every file below the root, with its text.
+    /// Every file below the root, with its text. What goes while one looks is not there.
     pub fn files(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap().flatten() {
+            let Some(entries) = still_there(&folder, fs::read_dir(&folder)) else { continue };
+            for entry in entries.flatten() {
                 let path = entry.path();
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     folders.push(path);
                 } else {
                     let name = path.strip_prefix(&self.root).unwrap().to_str().unwrap().to_owned();
-                    let content = fs::read(&path).unwrap_or_default();
+                    let Some(content) = still_there(&path, fs::read(&path)) else { continue };
                     found.insert(name, String::from_utf8_lossy(&content).into_owned());
                 }
             }
@@ -258,4 +259,12 @@ impl Machine {
 
 fn flat(arguments: &[(&str, String)]) -> Vec<String> {
     arguments.iter().flat_map(|(name, value)| [(*name).to_owned(), value.clone()]).collect()
+}
+
+/// What was read, unless it is gone.
+fn still_there<T>(path: &Path, read: std::io::Result<T>) -> Option<T> {
+    match read {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        read => Some(read.unwrap_or_else(|error| panic!("{}: {error}", path.display()))),
+    }
 }

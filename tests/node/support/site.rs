@@ -245,7 +245,11 @@ impl Site {
         module: &'a str,
         wanted: &'a str,
     ) -> impl Future<Output = ()> + use<'a> {
-        eventually_async(wanted.to_owned(), move || self.said(node, module))
+        let waited = eventually_async(wanted.to_owned(), move || self.said(node, module));
+        async move {
+            waited.await;
+            self.tap.caught_up().await;
+        }
     }
 
     /// Waits until the kept report is of this state; answers it in short.
@@ -261,6 +265,7 @@ impl Site {
         });
         async move {
             waited.await;
+            self.tap.caught_up().await;
             self.said(node, module).await
         }
     }

@@ -155,11 +155,19 @@ impl Browser {
         }
     }
 
-    /// Types into the first element that fits.
+    /// Types into the first element that fits; it may be replaced like those that are clicked on, until it has the focus.
     pub async fn enter(&self, selector: &str, text: &str) {
-        let element = self.driver.find(By::Css(selector.to_owned())).await.unwrap();
-        element.clear().await.unwrap();
-        element.send_keys(text).await.unwrap();
+        let end = Instant::now() + LIMIT;
+        let typed = async || {
+            let element = self.driver.find(By::Css(selector.to_owned())).await?;
+            element.clear().await?;
+            element.send_keys(text).await?;
+            element.prop("value").await
+        };
+        while !typed().await.is_ok_and(|value| value.as_deref() == Some(text)) {
+            assert!(Instant::now() < end, "nothing can be typed into {selector}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// What this expression is on the page.

@@ -1,5 +1,6 @@
 //! Commands: programs of one folder, run without a shell and with nothing of our environment.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,6 +12,9 @@ use super::Told;
 
 /// How long a command may run.
 const LIMIT: Duration = Duration::from_mins(1);
+/// How often a program that somebody is just writing is tried again, and how long after the last time.
+const BUSY_TRIES: u32 = 25;
+const BUSY_WAIT: Duration = Duration::from_millis(20);
 
 /// The folder of the commands that may be run; without one, none may.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +65,7 @@ impl Commands {
 pub(super) async fn run(mut command: Command, limit: Duration) -> Told {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.process_group(0).kill_on_drop(true);
-    let child = match command.spawn() {
+    let child = match started(&mut command).await {
         Ok(child) => child,
         Err(error) => return Told::Failed(format!("it cannot be started: {error}")),
     };
@@ -72,6 +76,19 @@ pub(super) async fn run(mut command: Command, limit: Duration) -> Told {
         Ok(Err(error)) => Told::Failed(format!("its end could not be seen: {error}")),
         Err(_) => Told::Failed(format!("it was still running after {} s", limit.as_secs())),
     }
+}
+
+/// Starts it; while the file is open for writing somewhere, which passes when it has just been replaced, once more.
+async fn started(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..BUSY_TRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                tokio::time::sleep(BUSY_WAIT).await;
+            }
+            started => return started,
+        }
+    }
+    command.spawn()
 }
 
 /// A child and whatever it started in its group, killed when this goes.

@@ -56,6 +56,25 @@ async fn a_command_runs_without_shell_and_environment() {
 }
 
 #[tokio::test]
+async fn a_command_that_is_just_being_written_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = script(folder.path(), "tell", "exit 0");
+    let commands = Commands::below(folder.path().to_owned());
+    let open = || fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let writer = open();
+    let soon = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        drop(writer);
+    };
+    let (told, ()) = tokio::join!(commands.run(std::slice::from_ref(&path)), soon);
+    assert_eq!(told, Told::Done);
+    // One that stays open is told as what it is.
+    let _writer = open();
+    let told = commands.run(std::slice::from_ref(&path)).await;
+    assert!(matches!(&told, Told::Failed(why) if why.contains("Text file busy")), "{told:?}");
+}
+
+#[tokio::test]
 async fn only_commands_of_the_folder_are_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = script(folder.path(), "fails", "exit 3");
