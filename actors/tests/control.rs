@@ -116,6 +116,25 @@ async fn a_command_without_a_controller_says_so_and_changes_nothing() {
     instance.end().await;
 }
 
+#[actix::test]
+async fn a_command_in_the_moment_in_which_a_controller_ends_is_carried_out_by_the_next_one() {
+    for ending in [Ending::Stop, Ending::Panic, Ending::PanicInFuture] {
+        let instance = Instance::start().await;
+        instance.slot.try_send(Force(ending)).unwrap();
+        instance.control.pause("kim".to_owned(), "maintenance".to_owned(), 7).await.unwrap();
+        assert!(instance.control.state().is_paused(), "{ending:?}");
+        // And while nobody is there at all.
+        instance.until_life(2).await;
+        instance.slot.try_send(Force(ending)).unwrap();
+        let mut states = instance.overseer.subscribe();
+        let gone = states.wait_for(|now| now.children[0].endings.iter().sum::<u64>() >= 2);
+        tokio::time::timeout(SOON, gone).await.unwrap().unwrap();
+        instance.control.resume().await.unwrap();
+        assert!(!instance.control.state().is_paused(), "{ending:?}");
+        instance.end().await;
+    }
+}
+
 /// A pause outlives this ending of the Controller, and the next life takes commands.
 async fn check_pause_survives(ending: Ending) {
     let instance = Instance::start().await;

@@ -115,6 +115,8 @@ async fn an_answer_larger_than_the_broker_takes_is_a_fault_that_says_so() {
 #[actix::test]
 async fn actors_that_are_down_are_unavailable_and_the_rest_is_answered() {
     let desk = desk();
+    // Somebody who is just being replaced is waited for.
+    tokio::time::pause();
     for endpoint in ["pause", "resume", "flip", "drain"] {
         let error = ask(&desk, endpoint, "{\"who\":\"ann\",\"why\":\"x\"}", 1 << 20).await.unwrap_err();
         assert_eq!((error.code.as_str(), error.status), ("unavailable", 503), "{endpoint}");

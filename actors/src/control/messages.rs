@@ -1,7 +1,7 @@
 //! What the Controller is told.
 
 /// Pause: nothing new starts, and cycles end at their next safe point.
-#[derive(Debug, actix::Message)]
+#[derive(Debug, Clone, actix::Message)]
 #[rtype(result = "()")]
 pub struct PauseFleet {
     /// Who asks.
@@ -13,7 +13,7 @@ pub struct PauseFleet {
 }
 
 /// Resume after a pause.
-#[derive(Debug, actix::Message)]
+#[derive(Debug, Clone, actix::Message)]
 #[rtype(result = "()")]
 pub struct ResumeFleet;
 
@@ -26,7 +26,7 @@ pub struct LeadershipChanged {
 }
 
 /// Take nothing new; what is in flight is finished.
-#[derive(Debug, actix::Message)]
+#[derive(Debug, Clone, actix::Message)]
 #[rtype(result = "()")]
 pub struct DrainFleet;
 
