@@ -50,7 +50,7 @@ where
             let now = inside.overseer.snapshot();
             ["link", "vault"].map(|part| now.child(part).unwrap().child.generation)
         };
-        let lived = lives();
+        let before_it = lives();
         slot.addr().expect("somebody is in the position").do_send(Force(ending));
         let mut states = inside.overseer.subscribe();
         let back = states.wait_for(|now| {
@@ -72,7 +72,7 @@ where
         assert!(after.endings[index] > before.endings[index], "{name} {ending:?}: {after:?}");
         let report = fleet.report();
         // Nor may the link or the vault have been taken for stuck meanwhile.
-        if !lost_replies && lives() == lived {
+        if !lost_replies && lives() == before_it {
             assert_eq!(report.duplicate_configures, 0, "{name} {ending:?}: {report:?}");
         }
         let unrestarted = report.servers.values().filter(|server| server.record.restarts == 0).count();

@@ -245,9 +245,9 @@ impl Site {
         module: &'a str,
         wanted: &'a str,
     ) -> impl Future<Output = ()> + use<'a> {
-        let waited = eventually_async(wanted.to_owned(), move || self.said(node, module));
+        let said = eventually_async(wanted.to_owned(), move || self.said(node, module));
         async move {
-            waited.await;
+            said.await;
             self.tap.caught_up().await;
         }
     }
