@@ -11,10 +11,10 @@ use super::prove_site::{PATIENCE, Process, Site};
 use super::support::{eventually, replace};
 
 /// How long a server takes for each reply: the time in which a kill finds its step under way.
-const REPLY: Duration = Duration::from_millis(400);
+const REPLY: Duration = Duration::from_secs(1);
 
 /// A provisioner that was killed this soon after a reply was sent may not have taken it in.
-const MARGIN: Duration = Duration::from_millis(120);
+const MARGIN: Duration = Duration::from_millis(400);
 
 /// A step as it is seen from outside.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,7 +43,7 @@ impl Bench {
         let site = Site::new()?;
         site.yaml(&format!("state_dir: {}", site.path("state").display()));
         let runs = site.path("runs");
-        site.helper_also(&format!("echo \"$identity\" >> {}\nsleep 0.4", runs.display()));
+        site.helper_also(&format!("echo \"$identity\" >> {}\nsleep {}", runs.display(), REPLY.as_secs()));
         Some(Self { site })
     }
 
@@ -59,7 +59,7 @@ impl Bench {
             .servers(&format!("cut{number}-"), 1, |settings| {
                 settings.network = settings.network.with(None, true, quartermaster::clock::now());
                 settings.faults = FaultPlan::parse(&format!("late:{}ms=all", REPLY.as_millis())).unwrap();
-                settings.restart_delay = Some(Duration::from_millis(1500));
+                settings.restart_delay = Some(Duration::from_secs(4));
             })
             .await;
         (fleet, format!("cut{number}-1.example.net"))
