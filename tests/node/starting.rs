@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::support::{Options, Program, Site, eventually};
+use crate::support::{Options, Program, Site, eventually, still_there};
 
 /// Starts a client with these arguments in place of its own, and answers how it ended and what it said.
 async fn try_client(site: &Site, change: impl FnOnce(&mut Vec<String>)) -> (Option<i32>, String) {
@@ -109,7 +109,7 @@ async fn c57_what_programs_keep_is_private_whatever_the_mask() {
                 folders.push(entry.path());
             } else {
                 // A file that takes another one's place is gone when that is done.
-                let Ok(metadata) = entry.metadata() else { continue };
+                let Some(metadata) = still_there(&entry.path(), entry.metadata()) else { continue };
                 let mode = metadata.permissions().mode();
                 assert_eq!(mode & 0o027, 0, "{}", entry.path().display());
             }

@@ -299,6 +299,11 @@ impl Cluster {
         self.resume_all().await;
     }
 
+    /// The ends of all their logs.
+    fn tails(&self) -> String {
+        self.instances.iter().map(|one| one.process.tail()).collect::<Vec<_>>().join("\n---\n")
+    }
+
     /// An instance that was struck may not hear it, and its pause outlives a kill; so until every one says it works.
     async fn resume_all(&mut self) {
         let why = json!({"who": "ann", "why": "seen enough"});
@@ -311,13 +316,11 @@ impl Cluster {
             if answers.len() == INSTANCES && answers.iter().all(works) {
                 return;
             }
-            let tails =
-                || self.instances.iter().map(|one| one.process.tail()).collect::<Vec<_>>().join("\n---\n");
             assert!(
                 tokio::time::Instant::now() < end,
                 "{}: not all resume: {answers:?}\n{}",
                 self.told,
-                tails()
+                self.tails()
             );
         }
     }
@@ -393,8 +396,7 @@ async fn everything_is_killed(mode: Mode) {
     }
     cluster.resume_all().await;
     if let Err(error) = cluster.fleet.wait_until_all_provisioned(CALM).await {
-        let tails: Vec<String> = cluster.instances.iter().map(|one| one.process.tail()).collect();
-        panic!("{}: {error}\n{}", cluster.told, tails.join("\n---\n"));
+        panic!("{}: {error}\n{}", cluster.told, cluster.tails());
     }
     let report = cluster.fleet.report();
     let mut wrong = Vec::new();

@@ -329,7 +329,7 @@ impl Stage {
         let began = now_ms();
         self.provisioner.kill();
         // Until it is gone it may take a reply; with many threads on a busy machine that is a while.
-        self.ends.extend([began, now_ms()].map(|at_ms| End { at_ms, cause: Cause::Process }));
+        self.was_away(Cause::Process, began);
         let (program, log) = (self.program(), self.dir.path().join("log"));
         self.provisioner = Provisioner::start(program, &self.folder, self.monitor, &log);
         self.kills[usize::from(self.program == Program::Shipped)] += 1;
@@ -355,20 +355,19 @@ impl Stage {
     pub fn restart_broker(&mut self, which: usize) {
         let began = now_ms();
         tokio::task::block_in_place(|| self.brokers[which].restart());
-        self.broker_was_away(began);
+        self.was_away(Cause::Broker, began);
     }
 
     /// As [`Self::restart_broker`], with another configuration.
     pub fn restart_broker_with(&mut self, which: usize, options: BrokerOptions) {
         let began = now_ms();
         tokio::task::block_in_place(|| self.brokers[which].restart_with(options));
-        self.broker_was_away(began);
+        self.was_away(Cause::Broker, began);
     }
 
-    fn broker_was_away(&mut self, began: i64) {
-        for at_ms in [began, now_ms()] {
-            self.ends.push(End { at_ms, cause: Cause::Broker });
-        }
+    /// It ended at some moment between then and now.
+    fn was_away(&mut self, cause: Cause, began: i64) {
+        self.ends.extend([began, now_ms()].map(|at_ms| End { at_ms, cause }));
     }
 
     /// Waits until every server that is there is an ordinary server again.

@@ -262,7 +262,7 @@ fn flat(arguments: &[(&str, String)]) -> Vec<String> {
 }
 
 /// What was read, unless it is gone.
-fn still_there<T>(path: &Path, read: std::io::Result<T>) -> Option<T> {
+pub fn still_there<T>(path: &Path, read: std::io::Result<T>) -> Option<T> {
     match read {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         read => Some(read.unwrap_or_else(|error| panic!("{}: {error}", path.display()))),

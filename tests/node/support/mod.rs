@@ -22,7 +22,7 @@ mod wait;
 pub use archive::{Entry, archive, gzip_of_zeros};
 pub use broker::Broker;
 pub use canary::Canary;
-pub use machine::Machine;
+pub use machine::{Machine, still_there};
 pub use module::Module;
 pub use program::Program;
 pub use site::{Options, Site};
