@@ -141,33 +141,31 @@ impl Browser {
         element.text().await.unwrap_or_default()
     }
 
-    /// Clicks the first element that fits. Parts of a live page are replaced under one's hand, so it tries again.
-    pub async fn click(&self, selector: &str) {
+    /// Does this until it succeeds: parts of a live page are replaced under one's hand.
+    async fn patiently(&self, what: &str, done: impl AsyncFn() -> bool) {
         let end = Instant::now() + LIMIT;
-        loop {
-            if let Ok(element) = self.driver.find(By::Css(selector.to_owned())).await
-                && element.click().await.is_ok()
-            {
-                return;
-            }
-            assert!(Instant::now() < end, "{selector} cannot be clicked on");
+        while !done().await {
+            assert!(Instant::now() < end, "{what}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
-    /// Types into the first element that fits; it may be replaced like those that are clicked on, until it has the focus.
+    /// Clicks the first element that fits.
+    pub async fn click(&self, selector: &str) {
+        let clicked = async || self.driver.find(By::Css(selector.to_owned())).await?.click().await;
+        self.patiently(&format!("{selector} cannot be clicked on"), async || clicked().await.is_ok()).await;
+    }
+
+    /// Types into the first element that fits.
     pub async fn enter(&self, selector: &str, text: &str) {
-        let end = Instant::now() + LIMIT;
         let typed = async || {
             let element = self.driver.find(By::Css(selector.to_owned())).await?;
             element.clear().await?;
             element.send_keys(text).await?;
             element.prop("value").await
         };
-        while !typed().await.is_ok_and(|value| value.as_deref() == Some(text)) {
-            assert!(Instant::now() < end, "nothing can be typed into {selector}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let is_there = async || typed().await.is_ok_and(|value| value.as_deref() == Some(text));
+        self.patiently(&format!("nothing can be typed into {selector}"), is_there).await;
     }
 
     /// What this expression is on the page.
